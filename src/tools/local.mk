@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# vhca-stat: libc only; who.c is the device's own way to tell live processes.
+
+bin_PROGRAMS += vhca-stat
+
+vhca_stat_SOURCES = \
+    src/tools/vhca-stat.c \
+    src/vhca/who.c
+
+# The NIC side with vhca-stat as its witness; no preload is needed for these
+VHCA_NIC_TESTS = \
+    test/unit/test_vhca_cq \
+    test/unit/test_vhca_exec \
+    test/unit/test_vhca_pages \
+    test/unit/test_vhca_stat \
+    test/unit/test_vhca_storm \
+    test/unit/test_vhca_wait
+
+check_PROGRAMS += $(VHCA_NIC_TESTS)
+TESTS          += $(VHCA_NIC_TESTS)
+
+test_unit_test_vhca_cq_SOURCES  = test/unit/test_vhca_cq.c \
+                                  test/unit/vhca_node.h $(VHCA_NIC_SOURCES)
+test_unit_test_vhca_cq_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+test_unit_test_vhca_cq_LDADD    = $(CMOCKA_LIBS)
+
+test_unit_test_vhca_exec_SOURCES  = test/unit/test_vhca_exec.c \
+                                    test/unit/vhca_node.h $(VHCA_NIC_SOURCES)
+test_unit_test_vhca_exec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+test_unit_test_vhca_exec_LDADD    = $(CMOCKA_LIBS)
+
+test_unit_test_vhca_pages_SOURCES  = test/unit/test_vhca_pages.c \
+                                     test/unit/vhca_node.h $(VHCA_NIC_SOURCES)
+test_unit_test_vhca_pages_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+test_unit_test_vhca_pages_LDADD    = $(CMOCKA_LIBS)
+
+test_unit_test_vhca_stat_SOURCES  = test/unit/test_vhca_stat.c \
+                                    test/unit/vhca_node.h $(VHCA_NIC_SOURCES)
+test_unit_test_vhca_stat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+test_unit_test_vhca_stat_LDADD    = $(CMOCKA_LIBS)
+
+test_unit_test_vhca_storm_SOURCES  = test/unit/test_vhca_storm.c \
+                                     test/unit/vhca_node.h $(VHCA_NIC_SOURCES)
+test_unit_test_vhca_storm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+test_unit_test_vhca_storm_LDADD    = $(CMOCKA_LIBS)
+
+test_unit_test_vhca_wait_SOURCES  = test/unit/test_vhca_wait.c \
+                                    test/unit/vhca_node.h $(VHCA_NIC_SOURCES)
+test_unit_test_vhca_wait_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+test_unit_test_vhca_wait_LDADD    = $(CMOCKA_LIBS)

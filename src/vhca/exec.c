@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Send queues: who may execute one, decoding its WQEs, completing them.
+ *
+ * One thread at a time executes a queue, in the order of its WQEs. The right is
+ * a word that is tried, never waited for: whoever finds it taken leaves a flag,
+ * and the holder looks again before it lets go. Mostly the holder is the
+ * queue's own process; a receiver that refills its queue, or becomes ready,
+ * executes what its peers left waiting for that.
+ */
+
+#include <endian.h>
+#include <sched.h>
+
+#include "nic.h"
+
+#define FOREIGN_BUDGET 256           /* WQEs executed for somebody else */
+#define SEIZE_LIMIT    3000000000ll
+#define RNR_FLOOR      1000000ll     /* retried by a timer no more often */
+
+struct sq_wqe {
+    union {
+        struct wqe_ctrl ctrl;
+        uint8_t         raw[WQE_MAX_DS * WQE_SEG];
+        uint64_t        align[1];
+    };
+    uint8_t  opcode;
+    unsigned ds, blocks;
+    uint32_t index;              /* of its first block */
+};
+
+static bool sq_take(struct nic_qp *qp, bool *inherited_p)
+{
+    uint32_t seen = 0, holder;
+
+    *inherited_p = false;
+    while (!atomic_compare_exchange_weak(&qp->run, &seen, nic_self.id)) {
+        holder = seen & ~NIC_RUN_KICK;
+        if (holder == 0) {
+            seen = 0;
+            continue;
+        }
+        if ((holder != nic_self.id) && !nic_proc_alive(holder)) {
+            if (atomic_compare_exchange_strong(&qp->run, &seen, nic_self.id)) {
+                *inherited_p = true;
+                return true;
+            }
+            continue;
+        }
+        if (atomic_compare_exchange_strong(&qp->run, &seen,
+                                           holder | NIC_RUN_KICK)) {
+            if ((holder != nic_self.id) &&
+                (atomic_load(&qp->obj.claim) == nic_self.id)) {
+                nic_timer_stall(qp); /* the holder may die before it looks */
+            }
+            return false;
+        }
+        seen = 0;
+    }
+
+    return true;
+}
+
+/* False: somebody rang meanwhile, the right is still ours. */
+static bool sq_give(struct nic_qp *qp)
+{
+    uint32_t mine = nic_self.id;
+
+    if (atomic_compare_exchange_strong(&qp->run, &mine, 0)) {
+        return true;
+    }
+
+    atomic_fetch_and(&qp->run, ~NIC_RUN_KICK);
+    return false;
+}
+
+static uint16_t sq_pi(const struct nic_qp *qp)
+{
+    const _Atomic uint32_t *db = nic_mem_at(&qp->db, 4);
+
+    return be32toh(atomic_load(db));
+}
+
+static const void *sq_block(const struct nic_qp *qp, uint32_t index)
+{
+    uint32_t mask = (1u << qp->attr.log_sq_size) - 1;
+
+    return nic_mem_at(&qp->sq, (uint64_t)(index & mask) * WQE_BB);
+}
+
+/* Copies the WQE at ci: what software does to it from here on is its own
+ * affair. False: it is none. */
+static bool sq_fetch(const struct nic_qp *qp, uint32_t ci, uint16_t avail,
+                     struct sq_wqe *wqe)
+{
+    uint32_t word;
+    unsigned i;
+
+    memcpy(wqe->raw, sq_block(qp, ci), WQE_BB);
+    word        = be32toh(wqe->ctrl.qpn_ds);
+    wqe->opcode = be32toh(wqe->ctrl.opmod_idx_opcode) & 0xff;
+    wqe->ds     = word & 0xff;
+    wqe->blocks = (wqe->ds + 3) / 4;
+    wqe->index  = ci;
+    if ((wqe->ds == 0) || (wqe->ds > WQE_MAX_DS) || (wqe->blocks > avail)) {
+        wqe->blocks = 1;
+        return false;
+    }
+
+    for (i = 1; i < wqe->blocks; ++i) {
+        memcpy(wqe->raw + i * WQE_BB, sq_block(qp, ci + i), WQE_BB);
+    }
+
+    return (word >> 8 == atomic_load(&qp->obj.number)) &&
+           (((be32toh(wqe->ctrl.opmod_idx_opcode) >> 8) & 0xffff) ==
+            (ci & 0xffff)) &&
+           ((wqe->ctrl.fm_ce_se & WQE_CTRL_RSVD) == 0) &&
+           (((wqe->ctrl.fm_ce_se & WQE_CTRL_CE_MASK) == WQE_CTRL_CE_ERROR) ||
+            ((wqe->ctrl.fm_ce_se & WQE_CTRL_CE_MASK) == WQE_CTRL_CE_ALL)) &&
+           (wqe->ctrl.fm_ce_se >> WQE_CTRL_FM_SHIFT <= WQE_CTRL_FM_MAX);
+}
+
+static bool op_fail(struct nic_op *op, uint8_t syndrome)
+{
+    op->syndrome = syndrome;
+    return false;
+}
+
+/* A WQE of inline data alone: it is gathered in the op, since whoever executes
+ * the queue for somebody else has it at hand there */
+static bool op_add_inline(struct nic_op *op, const uint8_t *at, uint32_t len)
+{
+    uint8_t *to = (uint8_t*)op->inline_data + op->len;
+
+    memcpy(to, at, len);
+    op->inl             = true;
+    op->local.proc      = nic_self.id;
+    op->local.n         = 1;
+    op->local.iov[0]    = (struct iovec) { op->inline_data, op->len + len };
+    op->len            += len;
+    return true;
+}
+
+/* Inline data beside pointers: a piece of the requester's memory like those,
+ * namely of its ring, where it may wrap */
+static bool op_add_ring(struct nic_op *op, const struct sq_wqe *wqe, size_t at,
+                        uint32_t len)
+{
+    const struct nic_qp *qp = op->qp;
+    uint64_t size           = (uint64_t)WQE_BB << qp->attr.log_sq_size;
+    uint64_t pos            = ((uint64_t)wqe->index * WQE_BB + at) % size;
+    uint32_t part;
+
+    for (; len > 0; len -= part, pos = 0) {
+        part = (len < size - pos) ? len : size - pos;
+        if (op->local.n == WQE_MAX_SGE) {
+            return op_fail(op, CQE_SYND_LOCAL_QP_OP);
+        }
+        op->local.iov[op->local.n++] = (struct iovec) {
+            (char*)qp->attr.sq + pos, part
+        };
+        op->len += part;
+    }
+
+    return true;
+}
+
+/* Whether data segments of a WQE are of both kinds */
+static bool wqe_is_mixed(const struct sq_wqe *wqe, size_t at)
+{
+    size_t end = wqe->ds * WQE_SEG;
+    bool inl = false, pointers = false;
+
+    while (at < end) {
+        const struct wqe_data *seg = (const void*)(wqe->raw + at);
+        uint32_t count             = be32toh(seg->byte_count);
+
+        if (count & WQE_INLINE) {
+            inl  = true;
+            at  += (4 + (uint64_t)(count & ~WQE_INLINE) + WQE_SEG - 1) /
+                   WQE_SEG * WQE_SEG;
+        } else {
+            pointers = true;
+            at      += sizeof(*seg);
+        }
+    }
+
+    return inl && pointers;
+}
+
+/* Data segments from `at` to the end of the WQE. A pointer's key is checked
+ * here: that is local protection, whatever the responder says. */
+static bool op_parse_data(struct nic_op *op, const struct sq_wqe *wqe,
+                          size_t at, uint8_t rights)
+{
+    size_t end = wqe->ds * WQE_SEG;
+    bool mixed = wqe_is_mixed(wqe, at);
+
+    while (at < end) {
+        const struct wqe_data *seg = (const void*)(wqe->raw + at);
+        uint32_t count             = be32toh(seg->byte_count);
+        uint64_t len;
+
+        if (count & WQE_INLINE) {
+            count &= ~WQE_INLINE;
+            /* only data that leaves can be inline */
+            if (!(rights & NIC_LR) || (count > end - at - 4)) {
+                return op_fail(op, CQE_SYND_LOCAL_QP_OP);
+            }
+            if (!(mixed ? op_add_ring(op, wqe, at + 4, count) :
+                          op_add_inline(op, wqe->raw + at + 4, count))) {
+                return false;
+            }
+            at += (4 + count + WQE_SEG - 1) / WQE_SEG * WQE_SEG;
+            continue;
+        }
+
+        len      = (count == 0) ? 1ull << 31 : count;
+        op->len += len;
+        if (op->len > 1ull << op->qp->last.log_msg_max) {
+            return op_fail(op, CQE_SYND_LOCAL_LENGTH);
+        }
+        if (!nic_op_use_key(op, &op->local, be32toh(seg->lkey),
+                            op->qp->attr.pdn, atomic_load(&op->qp->obj.number),
+                            be64toh(seg->addr), len, rights)) {
+            return op_fail(op, CQE_SYND_LOCAL_PROT);
+        }
+        at += sizeof(*seg);
+    }
+
+    return true;
+}
+
+static bool op_parse_raddr(struct nic_op *op, const struct sq_wqe *wqe)
+{
+    const struct wqe_raddr *seg = (const void*)(wqe->raw + WQE_SEG);
+
+    if (wqe->ds < 2) {
+        return op_fail(op, CQE_SYND_LOCAL_QP_OP);
+    }
+
+    op->raddr = be64toh(seg->raddr);
+    op->rkey  = be32toh(seg->rkey);
+    return true;
+}
+
+static bool op_parse_atomic(struct nic_op *op, const struct sq_wqe *wqe)
+{
+    size_t len = ((wqe->opcode == WQE_OP_MASKED_CS) &&
+                  ((op->opmod & 3) != 0)) ? 32 : 16;
+
+    if (!op_parse_raddr(op, wqe) || (wqe->ds * WQE_SEG < 32 + len + 16)) {
+        return op_fail(op, CQE_SYND_LOCAL_QP_OP);
+    }
+
+    memcpy(op->atomic, wqe->raw + 32, len);
+    op->atomic_len = len;
+    return op_parse_data(op, wqe, 32 + len, NIC_LW);
+}
+
+static bool op_parse(struct nic_op *op, const struct sq_wqe *wqe)
+{
+    bool ok;
+
+    op->opcode     = wqe->opcode;
+    op->opmod      = be32toh(wqe->ctrl.opmod_idx_opcode) >> 24;
+    op->solicited  = wqe->ctrl.fm_ce_se & WQE_CTRL_SE;
+    op->imm        = wqe->ctrl.imm;
+    op->peer       = NULL;
+    op->inl        = false;
+    op->len        = 0;
+    op->syndrome   = 0;
+    op->flush_peer = 0;
+    op->key_mask   = 0;
+    op->nkeys      = 0;
+    op->local.n    = 0;
+    op->local.proc = atomic_load(&op->qp->obj.claim);
+
+    if ((op->opmod != 0) && (op->opcode != WQE_OP_MASKED_CS) &&
+        (op->opcode != WQE_OP_MASKED_FA)) {
+        return op_fail(op, CQE_SYND_LOCAL_QP_OP);
+    }
+
+    switch (op->opcode) {
+    case WQE_OP_NOP:
+        return true;
+    case WQE_OP_SEND:
+    case WQE_OP_SEND_IMM:
+        ok = op_parse_data(op, wqe, WQE_SEG, NIC_LR);
+        break;
+    case WQE_OP_RDMA_WRITE:
+    case WQE_OP_RDMA_WRITE_IMM:
+        ok = op_parse_raddr(op, wqe) &&
+             op_parse_data(op, wqe, 2 * WQE_SEG, NIC_LR);
+        break;
+    case WQE_OP_RDMA_READ:
+        ok = op_parse_raddr(op, wqe) &&
+             op_parse_data(op, wqe, 2 * WQE_SEG, NIC_LW);
+        break;
+    case WQE_OP_ATOMIC_CS:
+    case WQE_OP_ATOMIC_FA:
+    case WQE_OP_MASKED_CS:
+    case WQE_OP_MASKED_FA:
+        ok = op_parse_atomic(op, wqe);
+        break;
+    default:
+        return op_fail(op, CQE_SYND_LOCAL_QP_OP);
+    }
+
+    return ok;
+}
+
+static void sq_count(const struct nic_op *op)
+{
+    static const uint8_t by_opcode[0x16] = {
+        [WQE_OP_NOP]            = NIC_STAT_WQE_NOP,
+        [WQE_OP_RDMA_WRITE]     = NIC_STAT_WQE_RDMA_WRITE,
+        [WQE_OP_RDMA_WRITE_IMM] = NIC_STAT_WQE_RDMA_WRITE_IMM,
+        [WQE_OP_RDMA_READ]      = NIC_STAT_WQE_RDMA_READ,
+        [WQE_OP_SEND]           = NIC_STAT_WQE_SEND,
+        [WQE_OP_SEND_IMM]       = NIC_STAT_WQE_SEND_IMM,
+        [WQE_OP_ATOMIC_CS]      = NIC_STAT_WQE_ATOMIC,
+        [WQE_OP_ATOMIC_FA]      = NIC_STAT_WQE_ATOMIC,
+        [WQE_OP_MASKED_CS]      = NIC_STAT_WQE_ATOMIC,
+        [WQE_OP_MASKED_FA]      = NIC_STAT_WQE_ATOMIC
+    };
+
+    nic_stat_add(((op->opcode < sizeof(by_opcode)) &&
+                  ((by_opcode[op->opcode] != 0) || (op->opcode == 0))) ?
+                 by_opcode[op->opcode] : NIC_STAT_WQE_OTHER, 1);
+    switch (op->opcode) {
+    case WQE_OP_RDMA_WRITE:
+    case WQE_OP_RDMA_WRITE_IMM:
+        nic_stat_add(NIC_STAT_BYTES_RDMA_WRITE, op->len);
+        nic_stat_add(NIC_STAT_INLINE_RDMA_WRITE, op->inl);
+        break;
+    case WQE_OP_RDMA_READ:
+        nic_stat_add(NIC_STAT_BYTES_RDMA_READ, op->len);
+        break;
+    case WQE_OP_SEND:
+    case WQE_OP_SEND_IMM:
+        nic_stat_add(NIC_STAT_BYTES_SEND, op->len);
+        nic_stat_add(NIC_STAT_INLINE_SEND, op->inl);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Ends the WQE at ci: its CQE if there is to be one, then the queue moves on. */
+static void sq_complete(struct nic_qp *qp, uint32_t ci,
+                        const struct sq_wqe *wqe, uint8_t syndrome,
+                        uint32_t byte_cnt)
+{
+    struct nic_cqe cqe = {
+        .opcode     = syndrome ? CQE_REQ_ERR : CQE_REQ,
+        .wqe_opcode = wqe->opcode,
+        .syndrome   = syndrome,
+        .counter    = ci,
+        .qpn        = atomic_load(&qp->obj.number),
+        .uidx       = qp->attr.user_index,
+        .byte_cnt   = byte_cnt
+    };
+    bool ok = true;
+
+    if (syndrome || ((wqe->ctrl.fm_ce_se & WQE_CTRL_CE_MASK) ==
+                     WQE_CTRL_CE_ALL)) {
+        ok = nic_cq_post(qp->attr.cqn_snd, &cqe, &qp->journal, ci);
+    }
+    atomic_store(&qp->ci, ci + wqe->blocks);
+    if (syndrome || !ok) {
+        nic_qp_fail(qp, 0);
+    }
+}
+
+static int64_t rnr_period(uint8_t min_rnr_nak)
+{
+    static const uint32_t tens_of_us[32] = {
+        65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256,
+        384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384,
+        24576, 32768, 49152
+    };
+    int64_t ns = tens_of_us[min_rnr_nak & 31] * 10000ll;
+
+    return (ns < RNR_FLOOR) ? RNR_FLOOR : ns;
+}
+
+/* The WQE at ci cannot go on now. Returns 0, or the syndrome when it has
+ * waited long enough. */
+static uint8_t sq_wait(struct nic_qp *qp, enum nic_verdict verdict,
+                       const struct nic_op *op)
+{
+    bool rnr       = verdict == NIC_WAIT_RNR;
+    uint32_t kind  = rnr ? NIC_STALL_RNR : NIC_STALL_RETRY;
+    uint8_t expired = rnr ? CQE_SYND_RNR_RETRY_EXCEEDED :
+                            CQE_SYND_RETRY_EXCEEDED;
+    int64_t now    = nic_now(), until = NIC_NEVER, period;
+
+    if (rnr) {
+        period = rnr_period(op->peer->last.min_rnr_nak);
+        if (qp->last.rnr_retry != 7) {
+            until = now + period * qp->last.rnr_retry;
+        }
+    } else {
+        period = (qp->last.ack_timeout == 0) ? 50000000ll :
+                 4096ll << qp->last.ack_timeout;
+        if (qp->last.ack_timeout != 0) {
+            until = now + period * (qp->last.retry_count + 1);
+        }
+        if (period > 50000000ll) {
+            period = 50000000ll; /* retried a little more often: cheap */
+        } else if (period < RNR_FLOOR) {
+            period = RNR_FLOOR;
+        }
+    }
+
+    if (atomic_load(&qp->stall) != kind) {
+        if (until == now) {
+            return expired;
+        }
+        atomic_store(&qp->stall_until, until);
+        nic_stat_add(rnr ? NIC_STAT_RNR_STALLS : NIC_STAT_RETRY_STALLS, 1);
+    } else if (now >= atomic_load(&qp->stall_until)) {
+        return expired;
+    }
+
+    until = atomic_load(&qp->stall_until);
+    atomic_store(&qp->stall_next, (until - now < period) ? until :
+                                                           now + period);
+    atomic_store(&qp->stall, kind);
+    nic_timer_stall(qp);
+    return 0;
+}
+
+/* Executes the WQE at ci. False: the queue waits. */
+static bool sq_step(struct nic_exec *x, struct nic_qp *qp, uint32_t ci,
+                    uint16_t avail, uint32_t *flush_peer_p)
+{
+    enum nic_verdict verdict = NIC_FAILED;
+    uint8_t syndrome;
+    struct sq_wqe wqe;
+    struct nic_op op;
+
+    op.x   = x;
+    op.qp  = qp;
+    op.len = 0;
+    if (!sq_fetch(qp, ci, avail, &wqe)) {
+        op.syndrome = CQE_SYND_LOCAL_QP_OP;
+        op.flush_peer = 0;
+    } else if (op_parse(&op, &wqe)) {
+        verdict = (wqe.opcode == WQE_OP_NOP) ? NIC_DONE :
+                                               nic_resp_execute(&op);
+    }
+
+    syndrome = (verdict == NIC_FAILED) ? op.syndrome : 0;
+    if ((verdict == NIC_WAIT_RNR) || (verdict == NIC_WAIT_RETRY)) {
+        syndrome = sq_wait(qp, verdict, &op);
+        if (syndrome == 0) {
+            nic_exec_let_go(x);
+            /* It may have become ready after we looked, and before it could
+             * see that we wait */
+            if ((verdict == NIC_WAIT_RETRY) && nic_resp_reachable(x, qp)) {
+                atomic_store(&qp->resume, 1);
+            }
+            return false;
+        }
+    }
+    nic_exec_let_go(x);
+
+    *flush_peer_p = op.flush_peer;
+    atomic_store(&qp->stall, NIC_STALL_NONE);
+    if (syndrome == 0) {
+        sq_count(&op);
+    }
+    sq_complete(qp, ci, &wqe, syndrome, op.len);
+    return true;
+}
+
+static void sq_flush(struct nic_qp *qp, uint32_t ci, uint16_t avail)
+{
+    struct sq_wqe wqe;
+
+    (void)sq_fetch(qp, ci, avail, &wqe);
+    sq_complete(qp, ci, &wqe, CQE_SYND_FLUSHED, 0);
+}
+
+/* Somebody else's queue: after this much its own process goes on. */
+static bool sq_hand_over(struct nic_qp *qp)
+{
+    if ((atomic_load(&qp->obj.claim) == nic_self.id) ||
+        !nic_timer_serves(qp)) {
+        return false;
+    }
+
+    atomic_store(&qp->stall_until, NIC_NEVER);
+    atomic_store(&qp->stall_next, 0);
+    atomic_store(&qp->stall, NIC_STALL_HANDOVER);
+    nic_timer_stall(qp);
+    return true;
+}
+
+static void sq_drain(struct nic_exec *x, struct nic_qp *qp)
+{
+    uint32_t size = 1u << qp->attr.log_sq_size, ci, state, peer = 0;
+    int budget    = FOREIGN_BUDGET;
+    struct nic_qp *flush;
+    uint16_t avail;
+
+    while ((atomic_load(&qp->obj.number) != 0) && (peer == 0)) {
+        state = atomic_load(&qp->state);
+        ci    = atomic_load(&qp->ci);
+        avail = sq_pi(qp) - ci;
+        if ((avail == 0) || ((state != VHCA_QP_RTS) &&
+                             (state != VHCA_QP_ERR))) {
+            break;
+        }
+        if (avail > size) {
+            /* more than the queue holds: nothing in it can be trusted */
+            nic_qp_fail(qp, EQE_WQ_CATAS);
+            break;
+        }
+        if (state == VHCA_QP_ERR) {
+            atomic_store(&qp->stall, NIC_STALL_NONE);
+            sq_flush(qp, ci, avail);
+            continue;
+        }
+        if ((atomic_load(&qp->stall) != NIC_STALL_NONE) &&
+            !atomic_exchange(&qp->resume, 0)) {
+            break;
+        }
+        if (--budget == 0) {
+            if (sq_hand_over(qp)) {
+                break;
+            }
+            budget = FOREIGN_BUDGET;
+        }
+        if (!sq_step(x, qp, ci, avail, &peer) &&
+            !atomic_load(&qp->resume)) {
+            break;
+        }
+    }
+
+    /* The responder went into error with us: its own sends are flushed, if
+     * nobody does already. One right inside another, but neither is waited
+     * for. */
+    flush = (peer == 0) ? NULL : NIC_FIND(NIC_QP, nic_qp, peer);
+    if (flush != NULL) {
+        nic_sq_run(x, flush);
+        sq_drain(x, qp);
+    }
+}
+
+/* The last executor died at ci: if that WQE's CQE is in the CQ, it is done,
+ * else it is done again. */
+static void sq_repair(struct nic_qp *qp)
+{
+    uint64_t journal = atomic_load(&qp->journal);
+    uint32_t ci      = atomic_load(&qp->ci), pi;
+    struct sq_wqe wqe;
+    bool valid;
+
+    nic_stat_add(NIC_STAT_RECOVERED, 1);
+    if (!(journal & NIC_JOURNAL) ||
+        ((journal >> 32 & NIC_CI_MASK) != (ci & NIC_CI_MASK))) {
+        return;
+    }
+
+    pi = nic_cq_pi(qp->attr.cqn_snd, &valid);
+    if (valid && ((int32_t)(pi - (uint32_t)journal) > 0)) {
+        (void)sq_fetch(qp, ci, sq_pi(qp) - ci, &wqe);
+        atomic_store(&qp->ci, ci + wqe.blocks);
+        atomic_store(&qp->stall, NIC_STALL_NONE);
+    }
+}
+
+void nic_sq_run(struct nic_exec *x, struct nic_qp *qp)
+{
+    bool inherited;
+
+    if (!qp->has_sq || !sq_take(qp, &inherited)) {
+        return;
+    }
+    if (inherited) {
+        sq_repair(qp);
+        atomic_store(&qp->resume, 1);
+    }
+
+    do {
+        sq_drain(x, qp);
+    } while (!sq_give(qp));
+}
+
+void nic_sq_resume(struct nic_exec *x, struct nic_qp *qp)
+{
+    atomic_store(&qp->resume, 1);
+    nic_sq_run(x, qp);
+}
+
+/* Takes the right and keeps it: for whoever takes the queue away. */
+bool nic_sq_seize(struct nic_qp *qp)
+{
+    int64_t deadline = nic_now() + SEIZE_LIMIT;
+    bool inherited;
+    uint32_t seen;
+
+    do {
+        seen = 0;
+        if (atomic_compare_exchange_strong(&qp->run, &seen, nic_self.id)) {
+            return true;
+        }
+        seen &= ~NIC_RUN_KICK;
+        if ((seen != nic_self.id) && !nic_proc_alive(seen) &&
+            sq_take(qp, &inherited)) {
+            return true;
+        }
+        sched_yield();
+    } while (nic_now() < deadline);
+
+    return false;
+}
+
+void nic_sq_reset(struct nic_exec *x, struct nic_qp *qp)
+{
+    if (!nic_sq_seize(qp)) {
+        return;
+    }
+
+    atomic_store(&qp->ci, 0);
+    atomic_store(&qp->journal, 0);
+    atomic_store(&qp->stall, NIC_STALL_NONE);
+    atomic_store(&qp->resume, 0);
+    if (!sq_give(qp)) {
+        atomic_store(&qp->run, 0);
+    }
+    (void)x;
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What the emulated device's kernel and firmware refuse, and with which
+ * verdict. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/mlx5_user_ioctl_cmds.h>
+
+#include "vhca_devx_fixture.h"
+
+/* ---- verdicts ---- */
+
+static void create__too_short__bad_input_length(void **state)
+{
+    struct fixture *f = *state;
+
+    fix_refused(f, fix_create(f, fix_cq, MBOX - 1), VHCA_FW_BAD_INPUT_LEN,
+                VHCA_SYN_INLEN);
+}
+
+static void create__bytes_behind__bad_input_length(void **state)
+{
+    struct fixture *f       = *state;
+    uint8_t in[MBOX + 16]   = {0};
+
+    memcpy(in, fix_cq, MBOX);
+    assert_int_equal(fix_create(f, in, sizeof(in)), 0);
+    fix_nic.calls = 0;
+    in[MBOX + 7]  = 1;
+    fix_refused(f, fix_create(f, in, sizeof(in)), VHCA_FW_BAD_INPUT_LEN,
+                VHCA_SYN_INLEN);
+}
+
+static void query_hca_cap__small_output__bad_output_length(void **state)
+{
+    static const uint8_t in[16] = {0x01, 0x00, [7] = 0x01};
+    struct fixture *f           = *state;
+    struct ib_uverbs_attr attrs[] = {
+        {.attr_id = 0x1000, .len = sizeof(in), .data = (uintptr_t)in},
+        {.attr_id = 0x1001, .len = 4111, .data = (uintptr_t)f->out},
+    };
+
+    fix_refused(f,
+                fix_call(f, MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER,
+                         attrs, 2),
+                VHCA_FW_BAD_OUTPUT_LEN, VHCA_SYN_OUTLEN);
+    attrs[1].len = 4112;
+    assert_int_equal(fix_call(f, MLX5_IB_OBJECT_DEVX,
+                              MLX5_IB_METHOD_DEVX_OTHER, attrs, 2), 0);
+    assert_int_equal(f->out[16 + 0x1c0 / 8] & 0x1f, 30); /* log_max_msg */
+    assert_int_equal(f->out[16 + 0x1f8 / 8] & 0x0f, 1);  /* cqe_version */
+}
+
+static void create_mkey__header_and_context__is_the_kernels_minimum(
+        void **state)
+{
+    struct fixture *f = *state;
+    uint8_t in[MBOX];
+
+    fix_mkey_mailbox(f, in);
+    assert_int_equal(fix_create(f, in, 79), -EINVAL);
+    fix_refused(f, fix_create(f, in, 80), VHCA_FW_BAD_INPUT_LEN,
+                VHCA_SYN_INLEN);
+}
+
+static void create_mkey__umem_unknown_or_too_small__is_refused(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t in[MBOX];
+
+    fix_mkey_mailbox(f, in);
+    in[0x67] = 0x04;
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_RESOURCE,
+                VHCA_SYN_UMEM);
+
+    fix_mkey_mailbox(f, in);
+    fix_put_be64(&in[0x28], UMEM_LEN - 4096 + 1);
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_PARAM,
+                VHCA_SYN_UMEM_SIZE);
+
+    fix_mkey_mailbox(f, in);
+    fix_put_be64(&in[0x68], ~4095ull); /* offset + len wraps */
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_PARAM,
+                VHCA_SYN_UMEM_SIZE);
+}
+
+static void create_mkey__address_does_not_fit_the_page__317175(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t in[MBOX];
+
+    fix_mkey_mailbox(f, in);
+    fix_put_be64(&in[0x20], (uintptr_t)f->mem + 4096 + 8);
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_PARAM, 0x317175);
+}
+
+static void create_mkey__large_page_umem_at_odd_place__317175(void **state)
+{
+    struct fixture *f = *state;
+    struct vhca_uobj *umem;
+    uint8_t in[MBOX];
+    uint64_t start = ((uintptr_t)f->mem + 0x7fff) & ~0x7fffull;
+
+    /* 32 KiB that begin in the middle of 32 KiB of addresses: with every page
+     * size allowed the device takes one page, and the address does not fit. */
+    start += ((start + 0x1000 + 0x8000) <= (uintptr_t)f->mem + UMEM_LEN) ?
+             0x1000 : -0x7000ull;
+    assert_int_equal(vhca_umem_reg(&f->ctx, start, 0x8000, 1, ~0xfffull,
+                                   &umem), 0);
+    assert_int_equal(umem->umem.page_size, 0x8000);
+    fix_mkey_mailbox(f, in);
+    in[0x67] = (uint8_t)umem->handle;
+    fix_put_be64(&in[0x20], start);
+    fix_put_be64(&in[0x28], 0x8000);
+    fix_put_be64(&in[0x68], 0);
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_PARAM, 0x317175);
+
+    /* with the bitmap capped it does */
+    assert_int_equal(vhca_umem_reg(&f->ctx, start, 0x8000, 1, 0x1000, &umem),
+                     0);
+    in[0x67] = (uint8_t)umem->handle;
+    assert_int_equal(fix_create(f, in, MBOX), 0);
+}
+
+static void create_mkey__other_pd_or_mode__is_refused(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t in[MBOX];
+
+    fix_mkey_mailbox(f, in);
+    in[0x1f] = 0x24;
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_RESOURCE, VHCA_SYN_PD);
+
+    fix_mkey_mailbox(f, in);
+    in[0x12] = 0x3e; /* KLM */
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_PARAM,
+                VHCA_SYN_ACCESS_MODE);
+}
+
+static void create_cq__misplaced_queue_or_record__is_refused(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t in[MBOX];
+
+    memcpy(in, fix_cq, MBOX);
+    in[0x57] = 0x20; /* not a multiple of 64 */
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_PARAM, 0x357275);
+
+    memcpy(in, fix_cq, MBOX);
+    in[0x4f] = 0xc4; /* not a multiple of 8 */
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_PARAM,
+                VHCA_SYN_DBR_ALIGN);
+
+    memcpy(in, fix_cq, MBOX);
+    in[0x56] = 0xf0; /* 8 KiB at 60 KiB */
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_PARAM,
+                VHCA_SYN_UMEM_SIZE);
+
+    memcpy(in, fix_cq, MBOX);
+    in[0x1f] = 0x03;
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_RESOURCE, VHCA_SYN_UAR);
+
+    memcpy(in, fix_cq, MBOX);
+    in[0x1c] = 23;
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_PARAM, VHCA_SYN_SIZE);
+}
+
+static void create_cq__unknown_eq__the_kernel_refuses(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t in[MBOX];
+
+    memcpy(in, fix_cq, MBOX);
+    in[0x27] = 0;
+    assert_int_equal(fix_create(f, in, MBOX), -ENOENT);
+    assert_int_equal(fix_nic.calls, 0);
+}
+
+static void create_qp__wrong_objects__are_refused(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t in[MBOX];
+
+    memcpy(in, fix_qp, MBOX);
+    in[0x97] = 0x04;
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_RESOURCE, VHCA_SYN_CQN);
+
+    memcpy(in, fix_qp, MBOX);
+    in[0xc7] = 0x05;
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_RESOURCE,
+                VHCA_SYN_RMPN);
+
+    memcpy(in, fix_qp, MBOX);
+    in[0x19] = 0x02; /* UD */
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_PARAM, VHCA_SYN_VALUE);
+}
+
+static void create__reserved_bit__names_the_field(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t in[MBOX];
+
+    memcpy(in, fix_qp, MBOX);
+    in[0x24] = 1; /* counter_set_id, at 0x60 of the context */
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_PARAM,
+                   VHCA_SYN_FIELD + 0x60);
+}
+
+static void create__nic_refuses__verdict_is_passed_on(void **state)
+{
+    struct fixture *f = *state;
+
+    fix_nic.fail = true;
+    assert_int_equal(fix_create(f, fix_cq, MBOX), -EREMOTEIO);
+    assert_int_equal(f->out[0], VHCA_FW_BAD_RES_STATE);
+    assert_int_equal(fix_be32(&f->out[4]), 0x123456);
+    assert_int_equal(f->umem->users, 0);
+}
+
+static void create__command_without_object__kernel_or_firmware_refuses(
+        void **state)
+{
+    uint8_t in[MBOX]  = {0x05, 0x0b}; /* QUERY_QP is no creation */
+    struct fixture *f = *state;
+
+    assert_int_equal(fix_create(f, in, MBOX), -EINVAL);
+    in[0] = 0x07;
+    in[1] = 0x10; /* CREATE_DCT: let through, not implemented */
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_OP, 0);
+}
+
+static void modify__other_number_than_the_handle__the_kernel_refuses(
+        void **state)
+{
+    struct fixture *f = *state;
+    uint8_t in[MBOX];
+
+    memcpy(in, fix_2init, MBOX);
+    in[0x0b] = 0x06;
+    assert_int_equal(fix_modify(f, in, MBOX), -EINVAL);
+    assert_int_equal(fix_obj_call(f, MLX5_IB_METHOD_DEVX_OBJ_MODIFY,
+                              f->cq->handle, fix_2init, MBOX), -EINVAL);
+    assert_int_equal(fix_obj_call(f, MLX5_IB_METHOD_DEVX_OBJ_MODIFY, 999,
+                              fix_2init, MBOX), -ENOENT);
+    assert_int_equal(fix_nic.calls, 0);
+}
+
+static void modify__ib_address_on_roce__is_refused(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t in[MBOX];
+
+    memcpy(in, fix_2rtr, MBOX);
+    in[0x37] = 0x11; /* rlid */
+    fix_refused(f, fix_modify(f, in, MBOX), VHCA_FW_BAD_PARAM, VHCA_SYN_AV);
+
+    memcpy(in, fix_2rtr, MBOX);
+    in[0x52] = 0x41; /* below the range of source ports */
+    fix_refused(f, fix_modify(f, in, MBOX), VHCA_FW_BAD_PARAM, VHCA_SYN_AV);
+}
+
+static void modify__past_the_capabilities__is_refused(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t in[MBOX];
+
+    memcpy(in, fix_2rtr, MBOX);
+    in[0x20] = 0xbf; /* 2^31 bytes */
+    fix_refused(f, fix_modify(f, in, MBOX), VHCA_FW_BAD_PARAM, VHCA_SYN_SIZE);
+
+    memcpy(in, fix_2rtr, MBOX);
+    in[0xa9] = 0xa1; /* 2^5 reads */
+    fix_refused(f, fix_modify(f, in, MBOX), VHCA_FW_BAD_PARAM, VHCA_SYN_SIZE);
+
+    memcpy(in, fix_2rts, MBOX);
+    in[0x89] = 0xa7;
+    fix_refused(f, fix_modify(f, in, MBOX), VHCA_FW_BAD_PARAM, VHCA_SYN_SIZE);
+
+    memcpy(in, fix_2rtr, MBOX);
+    in[0x12] = 0x80; /* LAG_TX_AFF */
+    fix_refused(f, fix_modify(f, in, MBOX), VHCA_FW_BAD_PARAM,
+                VHCA_SYN_OPT_PARAM);
+}
+
+/* ---- umems and objects ---- */
+
+static void umem_reg__access_and_range__as_the_kernel(void **state)
+{
+    struct fixture *f = *state;
+    struct vhca_uobj *umem;
+    uint64_t addr = (uintptr_t)f->mem;
+
+    assert_int_equal(vhca_umem_reg(&f->ctx, addr, 4096, 8, ~0xfffull, &umem),
+                     -EINVAL); /* REMOTE_ATOMIC */
+    assert_int_equal(vhca_umem_reg(&f->ctx, addr, 4096, 0x40, ~0xfffull,
+                                   &umem), -EINVAL); /* ON_DEMAND */
+    assert_int_equal(vhca_umem_reg(&f->ctx, addr, 4096, 2, ~0xfffull, &umem),
+                     -EINVAL); /* REMOTE_WRITE alone */
+    assert_int_equal(vhca_umem_reg(&f->ctx, addr, 0, 1, ~0xfffull, &umem),
+                     -EINVAL);
+    assert_int_equal(vhca_umem_reg(&f->ctx, ~0ull - 100, 4096, 1, ~0xfffull,
+                                   &umem), -EINVAL);
+    assert_int_equal(vhca_umem_reg(&f->ctx, addr, 4096, 1, 0x100000, &umem),
+                     -EINVAL); /* no page size fits */
+    assert_int_equal(vhca_umem_reg(&f->ctx, addr + 100, 1, 0, ~0xfffull,
+                                   &umem), 0);
+    assert_int_equal(umem->umem.page_offset, (addr + 100) % 4096);
+}
+
+static void umem_reg__hole_or_read_only__efault(void **state)
+{
+    struct fixture *f = *state;
+    struct vhca_uobj *umem;
+    uint8_t *mem;
+
+    mem = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(mem != MAP_FAILED);
+    munmap(mem + 4096, 4096);
+    assert_int_equal(vhca_umem_reg(&f->ctx, (uintptr_t)mem, 3 * 4096, 1,
+                                   ~0xfffull, &umem), -EFAULT);
+    assert_int_equal(mprotect(mem, 4096, PROT_READ), 0);
+    assert_int_equal(vhca_umem_reg(&f->ctx, (uintptr_t)mem, 4096, 1,
+                                   ~0xfffull, &umem), -EFAULT);
+    assert_int_equal(vhca_umem_reg(&f->ctx, (uintptr_t)mem, 4096, 0,
+                                   ~0xfffull, &umem), 0);
+    munmap(mem, 4096);
+    munmap(mem + 2 * 4096, 4096);
+}
+
+static void destroy__in_use__busy_until_the_user_is_gone(void **state)
+{
+    struct fixture *f = *state;
+    struct vhca_uobj *cq;
+
+    assert_int_equal(fix_create(f, fix_cq, MBOX), 0);
+    cq = vhca_uobj_get(&f->ctx, f->handle, VHCA_UOBJ_DEVX_CQ);
+    assert_non_null(cq);
+    assert_int_equal(vhca_uobj_destroy(&f->ctx, f->umem, NULL), -EBUSY);
+    assert_int_equal(vhca_uobj_destroy(&f->ctx, cq, NULL), 0);
+    assert_int_equal(vhca_uobj_destroy(&f->ctx, f->umem, NULL), 0);
+    assert_null(vhca_umem_by_id(&f->ctx, 0x100003));
+}
+
+static void close__everything_alive__destroyed_users_first(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t in[MBOX];
+
+    fix_mkey_mailbox(f, in);
+    assert_int_equal(fix_create(f, in, MBOX), 0);
+    assert_int_equal(fix_create(f, fix_rmp, MBOX), 0);
+    assert_int_equal(fix_create(f, fix_qp, MBOX), 0);
+    fix_nic.destroyed = 0;
+    vhca_uobj_destroy_all(&f->ctx);
+    assert_string_equal(fix_nic.order, "qqrrcmp");
+}
+
+static void ioctl__unknown_mandatory_attribute__protocol_error(void **state)
+{
+    struct fixture *f            = *state;
+    struct ib_uverbs_attr attrs[] = {
+        {.attr_id = UVERBS_ATTR_DESTROY_PD_HANDLE, .data = 999},
+        {.attr_id = 0x100f, .flags = UVERBS_ATTR_F_MANDATORY},
+    };
+
+    assert_int_equal(fix_call(f, UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY,
+                              attrs, 2), -EPROTONOSUPPORT);
+    attrs[1].flags = 0;
+    assert_int_equal(fix_call(f, UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY,
+                              attrs, 2), -ENOENT);
+    assert_int_equal(fix_call(f, UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY,
+                              attrs, 0), -EINVAL);
+}
+
+static void ioctl__object_without_support__eopnotsupp(void **state)
+{
+    struct fixture *f           = *state;
+    struct ib_uverbs_attr attr = {0};
+
+    assert_int_equal(fix_call(f, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE,
+                              &attr, 0), -EOPNOTSUPP);
+    assert_int_equal(fix_call(f, 0x7777, 0, &attr, 0), -EPROTONOSUPPORT);
+}
+
+#define TEST(_name) \
+    cmocka_unit_test_setup_teardown(_name, fix_setup, fix_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(create__too_short__bad_input_length),
+        TEST(create__bytes_behind__bad_input_length),
+        TEST(query_hca_cap__small_output__bad_output_length),
+        TEST(create_mkey__header_and_context__is_the_kernels_minimum),
+        TEST(create_mkey__umem_unknown_or_too_small__is_refused),
+        TEST(create_mkey__address_does_not_fit_the_page__317175),
+        TEST(create_mkey__large_page_umem_at_odd_place__317175),
+        TEST(create_mkey__other_pd_or_mode__is_refused),
+        TEST(create_cq__misplaced_queue_or_record__is_refused),
+        TEST(create_cq__unknown_eq__the_kernel_refuses),
+        TEST(create_qp__wrong_objects__are_refused),
+        TEST(create__reserved_bit__names_the_field),
+        TEST(create__nic_refuses__verdict_is_passed_on),
+        TEST(create__command_without_object__kernel_or_firmware_refuses),
+        TEST(modify__other_number_than_the_handle__the_kernel_refuses),
+        TEST(modify__ib_address_on_roce__is_refused),
+        TEST(modify__past_the_capabilities__is_refused),
+        TEST(umem_reg__access_and_range__as_the_kernel),
+        TEST(umem_reg__hole_or_read_only__efault),
+        TEST(destroy__in_use__busy_until_the_user_is_gone),
+        TEST(close__everything_alive__destroyed_users_first),
+        TEST(ioctl__unknown_mandatory_attribute__protocol_error),
+        TEST(ioctl__object_without_support__eopnotsupp),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
