@@ -61,6 +61,14 @@ step_failed() {
     echo "The whole log: $log"
 }
 
+# A place of its own for what the emulated device shares between processes, so
+# that nothing else on this host meets it; removed in the end.
+private_fabric() {
+    VHCA_DIR=$(mktemp -d /dev/shm/hixl.XXXXXX) || exit 1
+    export VHCA_DIR
+    trap 'rm -rf "$VHCA_DIR"' EXIT
+}
+
 # build_configure SOURCE BUILD: with the flags in HIXL_CONFIGURE; without it, a
 # build tree keeps the flags that it has. Other flags are another build: make
 # does not know that objects depend on them.

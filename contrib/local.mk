@@ -22,5 +22,5 @@ TESTS              += test/unit/hixl_run.sh
 
 # The installed copy has to find what was installed with it.
 installcheck-local:
-	$(DESTDIR)$(bindir)/hixl-run --vhca ucx_info -d | \
+	$(DESTDIR)$(bindir)/hixl-run --vhca ucx_info -d -t hixl | \
 	    grep 'Transport: hixl'

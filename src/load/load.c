@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define HIXL_EXPORT __attribute__((visibility("default")))
 
@@ -34,7 +35,8 @@ HIXL_EXPORT hx_status_t uct_query_components(void ***components_p,
     do { \
         static atomic_flag said = ATOMIC_FLAG_INIT; \
         if (!atomic_flag_test_and_set(&said)) { \
-            fprintf(stderr, "libhixl_load: " _fmt "\n", ##__VA_ARGS__); \
+            dprintf(STDERR_FILENO, "libhixl_load: " _fmt "\n", \
+                    ##__VA_ARGS__); \
         } \
     } while (0)
 

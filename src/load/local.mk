@@ -11,7 +11,8 @@ libhixl_load_la_CPPFLAGS = $(AM_CPPFLAGS) -DHX_UCX_MAJOR=$(UCX_MAJOR) \
 libhixl_load_la_CFLAGS   = -std=gnu11 -fvisibility=hidden $(HX_WARN_CFLAGS) \
                            $(HX_OPT_CFLAGS)
 libhixl_load_la_LDFLAGS  = -module -avoid-version -no-undefined \
-                           -Wc,-nostartfiles -Wl,-z,noseparate-code
+                           -Wc,-nostartfiles -Wl,-Bsymbolic \
+                           -Wl,-z,noseparate-code
 
 dist_check_SCRIPTS += test/unit/load.sh
 TESTS              += test/unit/load.sh

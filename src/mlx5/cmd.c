@@ -380,6 +380,7 @@ void hx_cmd_fill_init2rtr_qp(void *in, uint32_t qpn,
     PRM_SET(init2rtr_qp_in, in, qpn, qpn);
     PRM_SET(init2rtr_qp_in, in, opt_param_mask, opt_mask);
 
+    PRM_SET(qpc, qpc, pm_state, PRM_QPC_PM_STATE_MIGRATED);
     PRM_SET(qpc, qpc, lag_tx_port_affinity, attr->lag_tx_port);
     PRM_SET(qpc, qpc, mtu, attr->mtu);
     PRM_SET(qpc, qpc, log_msg_max, attr->log_msg_max);
@@ -410,6 +411,7 @@ void hx_cmd_fill_rtr2rts_qp(void *in, uint32_t qpn,
     PRM_SET(rtr2rts_qp_in, in, opcode, PRM_CMD_RTR2RTS_QP);
     PRM_SET(rtr2rts_qp_in, in, qpn, qpn);
 
+    PRM_SET(qpc, qpc, pm_state, PRM_QPC_PM_STATE_MIGRATED);
     PRM_SET(qpc, qpc, next_send_psn, attr->sq_psn);
     PRM_SET(qpc, qpc, log_sra_max, attr->log_sra_max);
     PRM_SET(qpc, qpc, retry_count, attr->retry_count);

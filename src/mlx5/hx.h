@@ -25,7 +25,7 @@
 
 #define HX_GID_INDEX_AUTO UINT32_MAX
 
-/* What QUERY_HCA_CAP said, in the PRM's names; sizes as log2 where it says so */
+/* What QUERY_HCA_CAP said, in the PRM's names; log_ is log2 */
 struct hx_caps {
     uint8_t  log_max_uctx;
     uint8_t  log_max_umem;
@@ -101,7 +101,7 @@ struct hx_umem {
 struct hx_mkey {
     struct hx_umem          umem;
     struct mlx5dv_devx_obj *obj;
-    uint32_t                key;       /* lkey and rkey: mkey_index << 8 | tag */
+    uint32_t                key;   /* lkey and rkey: mkey_index << 8 | tag */
 };
 
 /* Pages for a ring or a doorbell record: zeroed, page aligned, a umem */
@@ -158,7 +158,7 @@ struct hx_qp_attr {
     struct hx_uar *uar;
     struct hx_cq  *send_cq;
     struct hx_cq  *recv_cq;
-    struct hx_rmp *rmp;                /* receives; NULL: a QP that receives none */
+    struct hx_rmp *rmp;                /* NULL: a QP that receives none */
     uint32_t       log_sq_bb;          /* log2 of basic blocks, >= 4 */
 };
 

@@ -27,3 +27,52 @@ libhx_mlx5_la_SOURCES = \
     src/mlx5/wqe.h
 libhx_mlx5_la_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
 libhx_mlx5_la_LIBADD   = $(IBVERBS_LIBS)
+
+HX_MLX5_TESTS = \
+    test/unit/test_caps \
+    test/unit/test_cmd \
+    test/unit/test_counter \
+    test/unit/test_cq_poll \
+    test/unit/test_prm \
+    test/unit/test_qp \
+    test/unit/test_sq \
+    test/unit/test_umem
+
+HX_MLX5_TEST_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS) $(CMOCKA_CFLAGS)
+HX_MLX5_TEST_LIBS     = libhx_mlx5.la $(IBVERBS_LIBS) $(CMOCKA_LIBS)
+
+check_PROGRAMS += $(HX_MLX5_TESTS) test/vhca/test_mlx5_objects
+TESTS          += $(HX_MLX5_TESTS) test/vhca/mlx5_objects.sh
+noinst_HEADERS += test/unit/golden.h
+
+test_unit_test_caps_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
+test_unit_test_caps_LDADD    = $(HX_MLX5_TEST_LIBS)
+
+test_unit_test_cmd_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
+test_unit_test_cmd_LDADD    = $(HX_MLX5_TEST_LIBS)
+
+# Exports the function that the emulated device would
+test_unit_test_counter_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
+test_unit_test_counter_LDFLAGS  = $(AM_LDFLAGS) -export-dynamic
+test_unit_test_counter_LDADD    = $(HX_MLX5_TEST_LIBS)
+
+test_unit_test_cq_poll_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
+test_unit_test_cq_poll_LDADD    = $(HX_MLX5_TEST_LIBS)
+
+test_unit_test_prm_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
+test_unit_test_prm_LDADD    = $(HX_MLX5_TEST_LIBS)
+
+test_unit_test_qp_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
+test_unit_test_qp_LDADD    = $(HX_MLX5_TEST_LIBS)
+
+test_unit_test_sq_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
+test_unit_test_sq_LDADD    = $(HX_MLX5_TEST_LIBS)
+
+test_unit_test_umem_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
+test_unit_test_umem_LDADD    = $(HX_MLX5_TEST_LIBS)
+
+# Needs a device: run by mlx5_objects.sh on the emulated one
+test_vhca_test_mlx5_objects_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
+test_vhca_test_mlx5_objects_LDADD    = $(HX_MLX5_TEST_LIBS)
+
+dist_check_SCRIPTS += test/vhca/mlx5_objects.sh

@@ -262,6 +262,7 @@ static void init2rtr__ib_with_grh__golden(void **state)
            {0x00, 0x05030000}, /* opcode */
            {0x08, 0x00000010}, /* qpn */
            {0x10, 0x0000000e}, /* opt_param_mask: RRE, RAE, RWE */
+           {0x18, 0x00001800}, /* pm_state */
            {0x20, 0xbe000000}, /* mtu, log_msg_max */
            {0x2c, 0x00000020}, /* remote_qpn */
            {0x34, 0x00801234}, /* grh, rlid */
@@ -294,8 +295,8 @@ static void init2rtr__ib_without_grh__lid_only(void **state)
     memcpy(attr.rgid, test_gid, sizeof(test_gid));
     hx_cmd_fill_init2rtr_qp(in, 0x10, &attr);
     GOLDEN(in, sizeof(in), {0x00, 0x05030000}, {0x08, 0x00000010},
-           {0x10, 0x0000000a}, {0x20, 0x7e000000}, {0x34, 0x00000007},
-           {0x54, 0x00010000}, {0xa8, 0x0000c000});
+           {0x10, 0x0000000a}, {0x18, 0x00001800}, {0x20, 0x7e000000},
+           {0x34, 0x00000007}, {0x54, 0x00010000}, {0xa8, 0x0000c000});
 }
 
 static void init2rtr__roce_v2_with_lag__golden(void **state)
@@ -323,7 +324,7 @@ static void init2rtr__roce_v2_with_lag__golden(void **state)
     hx_cmd_fill_init2rtr_qp(in, 0x10, &attr);
     GOLDEN(in, sizeof(in), {0x00, 0x05030000}, {0x08, 0x00000010},
            {0x10, 0x0000800a}, /* opt_param_mask: RRE, RWE, LAG_TX_AFF */
-           {0x18, 0x02000000}, /* lag_tx_port_affinity */
+           {0x18, 0x02001800}, /* lag_tx_port_affinity, pm_state */
            {0x20, 0x7e000000}, {0x2c, 0x00ffffff},
            {0x38, 0x00030001}, /* src_addr_index, hop_limit */
            {0x3c, 0x0b800000}, /* tclass */
@@ -351,6 +352,7 @@ static void rtr2rts__any__golden(void **state)
     GOLDEN(in, sizeof(in),
            {0x00, 0x05040000}, /* opcode */
            {0x08, 0x00000010}, /* qpn */
+           {0x18, 0x00001800}, /* pm_state */
            {0x38, 0x70000000}, /* ack_timeout */
            {0x88, 0x0087c000}, /* log_sra_max, retry_count, rnr_retry */
            {0x90, 0x00abcdef}); /* next_send_psn */

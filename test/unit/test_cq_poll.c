@@ -57,7 +57,7 @@ static void put_be32(uint8_t *p, uint32_t value)
 
 static void poll__fresh_queue__empty(void **state)
 {
-    struct hx_wc wc;
+    struct hx_wc wc = {0};
     struct queue q;
 
     (void)state;
@@ -68,7 +68,7 @@ static void poll__fresh_queue__empty(void **state)
 
 static void poll__requester_cqe__qpn_and_counter(void **state)
 {
-    struct hx_wc wc;
+    struct hx_wc wc = {0};
     struct queue q;
     uint8_t *cqe;
 
@@ -93,7 +93,7 @@ static void poll__receive_cqes__length_and_immediate(void **state)
         uint8_t opcode;
         bool    has_imm;
     } cases[] = {{1, true}, {2, false}, {3, true}, {4, false}};
-    struct hx_wc wc;
+    struct hx_wc wc = {0};
     struct queue q;
     uint8_t *cqe;
     size_t i;
@@ -125,7 +125,7 @@ static void poll__error_cqes__syndromes(void **state)
         uint8_t          opcode;
         enum hx_cqe_kind kind;
     } cases[] = {{13, HX_CQE_REQ_ERR}, {14, HX_CQE_RECV_ERR}};
-    struct hx_wc wc;
+    struct hx_wc wc = {0};
     struct queue q;
     uint8_t *cqe;
     size_t i;
@@ -151,7 +151,7 @@ static void poll__error_cqes__syndromes(void **state)
 
 static void poll__format_bits__ignored(void **state)
 {
-    struct hx_wc wc;
+    struct hx_wc wc = {0};
     struct queue q;
     uint8_t *cqe;
 
@@ -165,7 +165,7 @@ static void poll__format_bits__ignored(void **state)
 
 static void poll__several_passes__owner_bit_alternates(void **state)
 {
-    struct hx_wc wc;
+    struct hx_wc wc = {0};
     struct queue q;
     unsigned n;
 
@@ -183,7 +183,7 @@ static void poll__several_passes__owner_bit_alternates(void **state)
 
 static void poll__full_ring__all_in_order(void **state)
 {
-    struct hx_wc wc;
+    struct hx_wc wc = {0};
     struct queue q;
     unsigned n;
 

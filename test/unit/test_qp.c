@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /* What the queues refuse before they ask a device: a peer's path that does not
- * fit, sizes out of range. Each refusal is one message that names the device. */
+ * fit, sizes out of range. A refusal is one message that names the device. */
 
 #include "golden.h"
 
