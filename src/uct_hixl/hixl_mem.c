@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Memory that the domain allocates: shared pages, huge ones where there are. */
+
+#include "hixl_md.h"
+#include "hixl_reg.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/math.h>
+#include <ucs/sys/sys.h>
+#include <unistd.h>
+
+/* Rounding up to huge pages may cost this part of the length at most */
+#define UCT_HIXL_MEM_HUGE_WASTE 4
+
+/* MAP_SHARED of a memfd; MAP_FAILED with errno */
+static void *uct_hixl_mem_map_memfd(void *hint, size_t length, unsigned flags)
+{
+    void *address = MAP_FAILED;
+    int saved_errno;
+    int fd;
+
+    fd = memfd_create("hixl", MFD_CLOEXEC | flags);
+    if (fd < 0) {
+        return MAP_FAILED;
+    }
+
+    if (ftruncate(fd, length) == 0) {
+        address = mmap(hint, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+
+    saved_errno = errno;
+    close(fd);
+    errno = saved_errno;
+    return address;
+}
+
+static void *uct_hixl_mem_map(void *hint, size_t *length_p)
+{
+    ssize_t huge_size = ucs_get_huge_page_size();
+    size_t length;
+    void *address;
+
+    if ((huge_size > 0) && (*length_p <= SIZE_MAX - huge_size)) {
+        length = ucs_align_up(*length_p, (size_t)huge_size);
+        if (length - *length_p <= *length_p / UCT_HIXL_MEM_HUGE_WASTE) {
+            /* The mapping reserves its pages, or fails: no SIGBUS later */
+            address = uct_hixl_mem_map_memfd(hint, length, MFD_HUGETLB);
+            if (address != MAP_FAILED) {
+                *length_p = length;
+                return address;
+            }
+            ucs_trace("no huge pages for %zu bytes: %m", length);
+        }
+    }
+
+    length  = ucs_align_up(*length_p, ucs_get_page_size());
+    address = uct_hixl_mem_map_memfd(hint, length, 0);
+    if (address == MAP_FAILED) {
+        /* Out of file descriptors, for one; it need not have a name */
+        address = mmap(hint, length, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    }
+    if (address == MAP_FAILED) {
+        return NULL;
+    }
+
+    /* A hint: the kernel may not make huge pages of shared memory */
+    (void)madvise(address, length, MADV_HUGEPAGE);
+    *length_p = length;
+    return address;
+}
+
+ucs_status_t
+uct_hixl_md_mem_alloc(uct_md_h tl_md, size_t *length_p, void **address_p,
+                      ucs_memory_type_t mem_type,
+                      ucs_sys_device_t sys_dev UCS_V_UNUSED, unsigned flags,
+                      const char *alloc_name, uct_mem_h *memh_p)
+{
+    const uct_hixl_md_t *md = ucs_derived_of(tl_md, uct_hixl_md_t);
+    size_t length           = *length_p;
+    uct_hixl_mem_t *mem;
+    ucs_status_t status;
+    void *address;
+
+    if (mem_type != UCS_MEMORY_TYPE_HOST) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    if ((length == 0) || (length > SIZE_MAX - ucs_get_page_size())) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    address = uct_hixl_mem_map(*address_p, &length);
+    if (address == NULL) {
+        ucs_error("%s: cannot map %zu bytes for %s: %m", md->dev->name, length,
+                  alloc_name);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    status = uct_hixl_mem_reg(md, address, length, flags, &mem);
+    if (status != UCS_OK) {
+        munmap(address, length);
+        return status;
+    }
+
+    *length_p  = length;
+    *address_p = address;
+    *memh_p    = mem;
+    return UCS_OK;
+}
+
+ucs_status_t uct_hixl_md_mem_free(uct_md_h tl_md UCS_V_UNUSED, uct_mem_h memh)
+{
+    uct_hixl_mem_t *mem = memh;
+    void *address       = mem->address;
+    size_t length       = mem->length;
+
+    uct_hixl_mem_dereg(mem);
+    if (munmap(address, length) != 0) {
+        ucs_error("cannot unmap %p..%p: %m", address,
+                  UCS_PTR_BYTE_OFFSET(address, length));
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    return UCS_OK;
+}
