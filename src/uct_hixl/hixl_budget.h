@@ -98,7 +98,8 @@ void uct_hixl_budget_settle(void);
 void uct_hixl_slot_publish(uct_hixl_slot_t *slot, uct_hixl_range_t *range,
                            const struct hx_mkey *mkey);
 /** The range has no user any more: destroys its region, or makes it an orphan
- *  if it is not idle. Drops the lock. */
+ *  if it is not idle (a pin that is about to be taken back makes it look so).
+ *  Drops the lock. */
 void uct_hixl_slot_release(uct_hixl_slot_t *slot);
 
 #endif

@@ -11,6 +11,10 @@ ucs_status_t uct_hixl_ep_no_resource(uct_hixl_iface_t *iface,
                                      uct_hixl_ep_t *ep)
 {
     if (ep->blocked & UCT_HIXL_EP_FAILED) {
+        if (ep->flags & UCT_HIXL_EP_LEFT) {
+            ep->flags      ^= UCT_HIXL_EP_LEFT | UCT_HIXL_EP_REPORT;
+            iface->tx.todo |= UCT_HIXL_TODO_REPORT;
+        }
         return ep->status;
     }
 
@@ -53,6 +57,7 @@ void uct_hixl_ep_report_failed(uct_hixl_ep_t *ep, const char *reason)
     ucs_log_level_t level;
 
     uct_hixl_ep_cancel_bounce(ep, status);
+    ep->flags &= ~UCT_HIXL_EP_LEFT;
     if (ep->flags & UCT_HIXL_EP_NO_ERR_CB) {
         return;
     }
@@ -77,13 +82,58 @@ void uct_hixl_ep_link_ready(uct_hixl_ep_t *ep, uct_hixl_link_t *link)
     link->iface->tx.todo |= UCT_HIXL_TODO_DISPATCH;
 }
 
+static const char *uct_hixl_ep_failure_reason(ucs_status_t status)
+{
+    switch (status) {
+    case UCS_ERR_NOT_CONNECTED:
+        return "the peer has closed its interface";
+    case UCS_ERR_CONNECTION_RESET:
+        return "the peer is gone";
+    case UCS_ERR_ENDPOINT_TIMEOUT:
+        return "the peer's host does not answer";
+    default:
+        return "it could not be made";
+    }
+}
+
+void uct_hixl_iface_report_failed(uct_hixl_iface_t *iface)
+{
+    uct_hixl_ep_t *ep;
+
+again:
+    ucs_list_for_each(ep, &iface->ep_list, list) {
+        if (ep->flags & UCT_HIXL_EP_REPORT) {
+            ep->flags &= ~UCT_HIXL_EP_REPORT;
+            uct_hixl_ep_report_failed(ep,
+                                      uct_hixl_ep_failure_reason(ep->status));
+            goto again; /* the user may have destroyed any endpoint */
+        }
+    }
+}
+
+/* The peer closed its interface in good order. For an endpoint that has nothing
+ * more to say this is how things end, and no error; who goes on is told then.
+ * Whether what was posted last has arrived, its CQE says. */
+static void uct_hixl_ep_peer_left(uct_hixl_ep_t *ep)
+{
+    ucs_debug("ep %p: the peer of qp 0x%x has closed its interface", ep,
+              ep->link->qp->qpn);
+    ep->flags |= UCT_HIXL_EP_LEFT;
+    (void)uct_hixl_link_signal_tail(ep->link);
+}
+
 void uct_hixl_ep_link_failed(uct_hixl_ep_t *ep, uct_hixl_link_t *link,
                              ucs_status_t status)
 {
     ucs_assert(ep->link == link);
     uct_hixl_ep_set_failed(ep, status);
+    if ((status == UCS_ERR_NOT_CONNECTED) && (ep->npending == 0)) {
+        uct_hixl_ep_peer_left(ep);
+        return;
+    }
+
     uct_hixl_link_abort(link, status);
-    uct_hixl_ep_report_failed(ep, "the peer is gone");
+    uct_hixl_ep_report_failed(ep, uct_hixl_ep_failure_reason(status));
 }
 
 ucs_status_t uct_hixl_ep_invalidate(uct_ep_h tl_ep)
@@ -146,7 +196,8 @@ ucs_status_t uct_hixl_ep_flush(uct_ep_h tl_ep, unsigned flags,
     if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL)) {
         /* What comes of the requests that wait is their owner's business */
         uct_hixl_ep_cancel(ep);
-    } else if (ep->blocked & UCT_HIXL_EP_FAILED) {
+    } else if ((ep->blocked & UCT_HIXL_EP_FAILED) &&
+               !(ep->flags & UCT_HIXL_EP_LEFT)) {
         return ep->status;
     } else if (ep->blocked & UCT_HIXL_EP_PENDING) {
         return uct_hixl_ep_no_resource(iface, ep);

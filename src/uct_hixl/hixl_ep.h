@@ -20,7 +20,9 @@ enum {
 };
 
 enum {
-    UCT_HIXL_EP_NO_ERR_CB  = UCS_BIT(0)  /* told, or cancelled by the user */
+    UCT_HIXL_EP_NO_ERR_CB  = UCS_BIT(0), /* told, or cancelled by the user */
+    UCT_HIXL_EP_LEFT       = UCS_BIT(1), /* FAILED, and nobody minded yet */
+    UCT_HIXL_EP_REPORT     = UCS_BIT(2)  /* progress is to tell the user */
 };
 
 typedef struct uct_hixl_op uct_hixl_op_t;
@@ -329,5 +331,7 @@ void uct_hixl_ep_set_failed(uct_hixl_ep_t *ep, ucs_status_t status);
 /** After them: ends what waits inside, and tells the user once. The endpoint
  *  may be gone when this returns. */
 void uct_hixl_ep_report_failed(uct_hixl_ep_t *ep, const char *reason);
+/** For those with REPORT. */
+void uct_hixl_iface_report_failed(uct_hixl_iface_t *iface);
 
 #endif

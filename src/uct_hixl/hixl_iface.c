@@ -92,6 +92,10 @@ void uct_hixl_iface_do_work(uct_hixl_iface_t *iface)
         uct_hixl_iface_release_drained(iface);
     }
 
+    if (todo & UCT_HIXL_TODO_REPORT) {
+        uct_hixl_iface_report_failed(iface);
+    }
+
     if (todo & UCT_HIXL_TODO_DISPATCH) {
         uct_hixl_iface_dispatch(iface);
     }
@@ -104,7 +108,7 @@ static unsigned uct_hixl_iface_progress(uct_iface_h tl_iface)
 
     count  = uct_hixl_iface_poll_recv(iface);
     count += uct_hixl_iface_poll_send(iface);
-    if (ucs_unlikely(iface->cm_events)) {
+    if (ucs_unlikely(__atomic_load_n(&iface->cm_events, __ATOMIC_ACQUIRE))) {
         count += uct_hixl_cm_progress(iface);
     }
     if (ucs_unlikely(iface->tx.todo)) {

@@ -79,7 +79,8 @@ void uct_hixl_pool_cleanup(uct_hixl_pool_t *pool);
 enum {
     UCT_HIXL_TODO_DISPATCH = UCS_BIT(0), /* the arbiter may have work */
     UCT_HIXL_TODO_SIGNAL   = UCS_BIT(1), /* unsignaled tails hold resources */
-    UCT_HIXL_TODO_DRAIN    = UCS_BIT(2)  /* a draining link may be done */
+    UCT_HIXL_TODO_DRAIN    = UCS_BIT(2), /* a draining link may be done */
+    UCT_HIXL_TODO_REPORT   = UCS_BIT(3)  /* endpoints with REPORT */
 };
 
 struct uct_hixl_iface {

@@ -644,6 +644,63 @@ static void link_failed__then_flush_cancel__ends(void **state)
     assert_int_equal(env.err_calls, 1);
 }
 
+static void link_failed__peer_left__is_an_error_for_who_goes_on(void **state)
+{
+    test_comp_t comp;
+    uct_ep_h ep;
+
+    (void)state;
+    test_open();
+    ep = test_ep_new_to_iface();
+    test_ep_ready(ep, NULL);
+    assert_int_equal(put_word(ep, &words[0], 1), UCS_OK);
+    uct_hixl_ep_link_failed(test_ep(ep), test_ep(ep)->link,
+                            UCS_ERR_NOT_CONNECTED);
+    test_comp_init(&comp);
+    assert_int_equal(uct_ep_flush(ep, 0, &comp.super), UCS_INPROGRESS);
+    test_run();
+    assert_int_equal(comp.calls, 1);
+    assert_int_equal(comp.status, UCS_OK);
+    assert_int_equal(uct_ep_flush(ep, 0, NULL), UCS_OK);
+    assert_int_equal(env.err_calls, 0);
+
+    assert_int_equal(put_word(ep, &words[0], 1), UCS_ERR_NOT_CONNECTED);
+    assert_int_equal(env.err_calls, 0); /* not from inside of a post */
+    test_run();
+    assert_int_equal(env.err_calls, 1);
+    assert_int_equal(env.err_status, UCS_ERR_NOT_CONNECTED);
+    assert_int_equal(put_word(ep, &words[0], 1), UCS_ERR_NOT_CONNECTED);
+    assert_int_equal(uct_ep_flush(ep, 0, NULL), UCS_ERR_NOT_CONNECTED);
+    test_run();
+    assert_int_equal(env.err_calls, 1);
+    uct_ep_destroy(ep);
+    assert_int_equal(env.released, 1);
+}
+
+static void link_failed__peer_left_the_last_lost__is_reported(void **state)
+{
+    test_comp_t comp;
+    uct_ep_h ep;
+
+    (void)state;
+    test_open();
+    ep = test_ep_new_to_iface();
+    test_ep_ready(ep, NULL);
+    assert_int_equal(put_word(ep, &words[0], 1), UCS_OK);
+    test_ep_qp(ep)->fail_syndrome = MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR;
+    uct_hixl_ep_link_failed(test_ep(ep), test_ep(ep)->link,
+                            UCS_ERR_NOT_CONNECTED);
+    test_comp_init(&comp);
+    assert_int_equal(uct_ep_flush(ep, 0, &comp.super), UCS_INPROGRESS);
+    test_run();
+    assert_int_equal(comp.calls, 1);
+    assert_int_not_equal(comp.status, UCS_OK);
+    assert_int_equal(env.err_calls, 1);
+    assert_int_not_equal(uct_ep_flush(ep, 0, NULL), UCS_OK);
+    uct_ep_destroy(ep);
+    assert_int_equal(env.aborted, 1);
+}
+
 /* ---- what an endpoint leaves behind ---- */
 
 static void destroy__nothing_outstanding__link_goes_back_at_once(void **state)
@@ -858,6 +915,8 @@ int main(void)
         TEST(error_cqe__requests_wait__are_kept_for_the_purge),
         TEST(link_failed__unsignaled_tail__everything_comes_back),
         TEST(link_failed__then_flush_cancel__ends),
+        TEST(link_failed__peer_left__is_an_error_for_who_goes_on),
+        TEST(link_failed__peer_left_the_last_lost__is_reported),
         TEST(destroy__nothing_outstanding__link_goes_back_at_once),
         TEST(destroy__shorts_outstanding__are_delivered),
         TEST(destroy__zcopy_outstanding__memory_is_left_alone),
