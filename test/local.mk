@@ -110,3 +110,4 @@ test/unit/layouts_driver.c: src/mlx5/prm.h contrib/check-prm
 	$(AM_V_GEN)$(MKDIR_P) test/unit && \
 	    $(top_srcdir)/contrib/check-prm --c $(top_srcdir)/src/mlx5/prm.h \
 	        >$@.tmp && mv -f $@.tmp $@
+EXTRA_DIST += bench/README.md bench/compare
