@@ -16,6 +16,17 @@
                   ucs_status_string(ok_status)); \
     } while (0)
 
+static struct {
+    uct_error_handler_t func;
+    void               *arg;
+} on_error;
+
+void hxt_uct_on_error(uct_error_handler_t func, void *arg)
+{
+    on_error.func = func;
+    on_error.arg  = arg;
+}
+
 static void progress_cb(void *arg)
 {
     hxt_uct_progress(arg);
@@ -104,6 +115,13 @@ static void open_iface(struct hxt_uct *u)
     }
     uct_release_component_list(components);
     HXT_CHECK(found, "no component has the transport %s", tl);
+    if (on_error.func != NULL) {
+        params.field_mask     |= UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
+                                 UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG |
+                                 UCT_IFACE_PARAM_FIELD_ERR_HANDLER_FLAGS;
+        params.err_handler     = on_error.func;
+        params.err_handler_arg = on_error.arg;
+    }
 
     OK(uct_md_query(u->md, &u->md_attr));
     OK(uct_md_iface_config_read(u->md, tl, NULL, NULL, &config));
@@ -153,26 +171,33 @@ static struct hxt_blob *gather_ep_address(struct hxt_uct *u)
     return blobs;
 }
 
-static void connect_to_iface(struct hxt_uct *u, unsigned other)
+uct_ep_h hxt_uct_ep_new(struct hxt_uct *u)
 {
-    struct hxt_blob *dev   = gather_device_address(u);
-    struct hxt_blob *iface = gather_iface_address(u);
+    const void *dev_addr   = u->dev_addrs[1 - u->proc->rank].data;
+    const void *iface_addr = u->iface_addrs[1 - u->proc->rank].data;
     uct_ep_params_t params = {
         .field_mask = UCT_EP_PARAM_FIELD_IFACE |
                       UCT_EP_PARAM_FIELD_DEV_ADDR |
                       UCT_EP_PARAM_FIELD_IFACE_ADDR,
         .iface      = u->iface,
-        .dev_addr   = dev[other].data,
-        .iface_addr = iface[other].data
+        .dev_addr   = dev_addr,
+        .iface_addr = iface_addr
     };
+    uct_ep_h ep;
 
+    HXT_CHECK(uct_iface_is_reachable(u->iface, dev_addr, iface_addr),
+              "not reachable");
+    OK(uct_ep_create(&params, &ep));
+    return ep;
+}
+
+static void connect_to_iface(struct hxt_uct *u)
+{
     HXT_CHECK(u->attr.cap.flags & UCT_IFACE_FLAG_CONNECT_TO_IFACE,
               "no CONNECT_TO_IFACE");
-    HXT_CHECK(uct_iface_is_reachable(u->iface, dev[other].data,
-                                     iface[other].data), "not reachable");
-    OK(uct_ep_create(&params, &u->ep));
-    free(iface);
-    free(dev);
+    u->dev_addrs   = gather_device_address(u);
+    u->iface_addrs = gather_iface_address(u);
+    u->ep          = hxt_uct_ep_new(u);
 }
 
 static void connect_to_ep(struct hxt_uct *u, unsigned other)
@@ -243,7 +268,7 @@ void hxt_uct_open(struct hxt_uct *u, struct hxt_proc *proc, size_t len,
     if (to_ep) {
         connect_to_ep(u, other);
     } else {
-        connect_to_iface(u, other);
+        connect_to_iface(u);
     }
 }
 
@@ -259,6 +284,8 @@ void hxt_uct_close(struct hxt_uct *u)
     uct_md_close(u->md);
     uct_worker_destroy(u->worker);
     ucs_async_context_destroy(u->async);
+    free(u->iface_addrs);
+    free(u->dev_addrs);
 }
 
 /* ---- completions ---- */

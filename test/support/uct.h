@@ -31,7 +31,13 @@ struct hxt_uct {
     struct hxt_uct_mem   mem;        /* the peer writes and reads it */
     uint64_t             peer_addr;  /* the peer's `mem` */
     uct_rkey_bundle_t    peer_rkey;
+    struct hxt_blob     *dev_addrs;  /* by rank; NULL: not connected so */
+    struct hxt_blob     *iface_addrs;
 };
+
+/** Who is told of an endpoint's failure, of interfaces opened from now on;
+ *  nobody: UCX logs it as an error. */
+void hxt_uct_on_error(uct_error_handler_t func, void *arg);
 
 /** Interface of the transport "hixl" (or HIXL_TEST_TLS), memory of `len`
  *  bytes, and an endpoint to the other process: to its interface, or to the
@@ -39,6 +45,8 @@ struct hxt_uct {
 void hxt_uct_open(struct hxt_uct *u, struct hxt_proc *proc, size_t len,
                   bool to_ep);
 void hxt_uct_close(struct hxt_uct *u);
+/** One more endpoint to the other's interface, to which u->ep must go, too. */
+uct_ep_h hxt_uct_ep_new(struct hxt_uct *u);
 
 void hxt_uct_progress(struct hxt_uct *u);
 /** All that this side posted is complete, also at the peer. */

@@ -25,8 +25,8 @@
  * comparison has come to compare nothing. */
 #define DRIVER_MIN        160
 #define DRIVER_DEVICE_MIN 150
-#define DRIVER_LINUX_MIN  155
-#define DEVICE_LINUX_MIN  360
+#define DRIVER_LINUX_MIN  140 /* with Linux 6.1; 157 with 6.12 */
+#define DEVICE_LINUX_MIN  350 /* 358, 371 */
 
 #define LINUX_MAX 16384
 
@@ -38,6 +38,29 @@ struct linux_field {
 
 static struct linux_field linux_fields[LINUX_MAX];
 static unsigned linux_count;
+
+/* What Linux 6.1 has otherwise than 6.12, which both sides follow: a field that
+ * has since taken the reserved bit before it, and a name that has moved on to
+ * another capability. */
+static const struct linux_field linux_older[] = {
+    { "mkc", "log_page_size", 0x1db, 5 },
+    { "cmd_hca_cap", "relaxed_ordering_read", 0xe9, 1 }
+};
+
+static bool is_older(const struct linux_field *kernel)
+{
+    unsigned i;
+
+    for (i = 0; i < sizeof(linux_older) / sizeof(linux_older[0]); i++) {
+        if (strcmp(linux_older[i].structure, kernel->structure) == 0 &&
+            strcmp(linux_older[i].field, kernel->field) == 0 &&
+            linux_older[i].offset == kernel->offset &&
+            linux_older[i].width == kernel->width) {
+            return true;
+        }
+    }
+    return false;
+}
 
 static unsigned differ(const char *a, unsigned a_offset, unsigned a_width,
                        const char *b, unsigned b_offset, unsigned b_width,
@@ -155,7 +178,7 @@ static void prm_h__and_linux__agree(void **state)
     for (i = 0; i < layout_driver_count; i++) {
         f      = &layout_driver[i];
         kernel = find_linux(f->structure, f->field);
-        if (kernel == NULL) {
+        if (kernel == NULL || is_older(kernel)) {
             printf("Linux has no %s.%s\n", f->structure, f->field);
             continue;
         }
@@ -187,7 +210,7 @@ static void devices_table__and_linux__agree(void **state)
                 continue;
             }
             kernel = find_linux(s->name, f->name);
-            if (kernel == NULL) {
+            if (kernel == NULL || is_older(kernel)) {
                 printf("Linux has no %s.%s\n", s->name, f->name);
                 continue;
             }
