@@ -5,16 +5,23 @@ bin_PROGRAMS += vhca-stat
 
 vhca_stat_SOURCES = \
     src/tools/vhca-stat.c \
+    src/vhca/fault.h \
+    src/vhca/fault_spec.c \
     src/vhca/who.c
 
 # The NIC side with vhca-stat as its witness; no preload is needed for these
 VHCA_NIC_TESTS = \
     test/unit/test_vhca_cq \
     test/unit/test_vhca_exec \
+    test/unit/test_vhca_fault \
+    test/unit/test_vhca_mutation \
     test/unit/test_vhca_pages \
+    test/unit/test_vhca_share \
     test/unit/test_vhca_stat \
     test/unit/test_vhca_storm \
-    test/unit/test_vhca_wait
+    test/unit/test_vhca_trace \
+    test/unit/test_vhca_wait \
+    test/unit/test_vhca_watch
 
 check_PROGRAMS += $(VHCA_NIC_TESTS)
 TESTS          += $(VHCA_NIC_TESTS)
@@ -28,6 +35,12 @@ test_unit_test_vhca_exec_SOURCES  = test/unit/test_vhca_exec.c \
                                     test/unit/vhca_node.h $(VHCA_NIC_SOURCES)
 test_unit_test_vhca_exec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 test_unit_test_vhca_exec_LDADD    = $(CMOCKA_LIBS)
+
+test_unit_test_vhca_mutation_SOURCES  = test/unit/test_vhca_mutation.c \
+                                        test/unit/vhca_node.h \
+                                        $(VHCA_NIC_SOURCES)
+test_unit_test_vhca_mutation_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+test_unit_test_vhca_mutation_LDADD    = $(CMOCKA_LIBS)
 
 test_unit_test_vhca_pages_SOURCES  = test/unit/test_vhca_pages.c \
                                      test/unit/vhca_node.h $(VHCA_NIC_SOURCES)
@@ -44,7 +57,31 @@ test_unit_test_vhca_storm_SOURCES  = test/unit/test_vhca_storm.c \
 test_unit_test_vhca_storm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 test_unit_test_vhca_storm_LDADD    = $(CMOCKA_LIBS)
 
+test_unit_test_vhca_watch_SOURCES  = test/unit/test_vhca_watch.c \
+                                     test/unit/vhca_node.h \
+                                     $(VHCA_NIC_SOURCES)
+test_unit_test_vhca_watch_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+test_unit_test_vhca_watch_LDADD    = $(CMOCKA_LIBS)
+
 test_unit_test_vhca_wait_SOURCES  = test/unit/test_vhca_wait.c \
                                     test/unit/vhca_node.h $(VHCA_NIC_SOURCES)
 test_unit_test_vhca_wait_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 test_unit_test_vhca_wait_LDADD    = $(CMOCKA_LIBS)
+
+test_unit_test_vhca_share_SOURCES  = test/unit/test_vhca_share.c \
+                                     test/unit/vhca_node.h $(VHCA_NIC_SOURCES)
+test_unit_test_vhca_share_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+test_unit_test_vhca_share_LDADD    = $(CMOCKA_LIBS)
+
+test_unit_test_vhca_fault_SOURCES  = test/unit/test_vhca_fault.c \
+                                     test/unit/vhca_node.h $(VHCA_NIC_SOURCES)
+test_unit_test_vhca_fault_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+test_unit_test_vhca_fault_LDADD    = $(CMOCKA_LIBS)
+
+# Beside the NIC side, what decodes commands
+test_unit_test_vhca_trace_SOURCES  = test/unit/test_vhca_trace.c \
+                                     test/unit/vhca_node.h \
+                                     src/vhca/prm_table.c \
+                                     src/vhca/trace_cmd.c $(VHCA_NIC_SOURCES)
+test_unit_test_vhca_trace_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+test_unit_test_vhca_trace_LDADD    = $(CMOCKA_LIBS)

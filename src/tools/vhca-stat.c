@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -32,7 +33,8 @@ static const uint8_t known_syndromes[] = {
     CQE_SYND_RETRY_EXCEEDED, CQE_SYND_RNR_RETRY_EXCEEDED
 };
 
-static struct nic_fabric *fabric_open(bool write)
+/* The descriptor stays open for whoever wants the lock that goes with it. */
+static struct nic_fabric *fabric_open(bool write, int *fd_p)
 {
     struct nic_fabric *fab;
     char dir[256], path[300];
@@ -62,17 +64,19 @@ static struct nic_fabric *fabric_open(bool write)
 
     fab = mmap(NULL, NIC_FILE_SIZE, PROT_READ | (write ? PROT_WRITE : 0),
                MAP_SHARED | MAP_NORESERVE, fd, 0);
-    close(fd);
     if (fab == MAP_FAILED) {
         fprintf(stderr, "vhca-stat: %s: %s\n", path, strerror(errno));
+        close(fd);
         return NULL;
     }
     if ((fab->hdr.magic != NIC_MAGIC) || (fab->hdr.version != NIC_VERSION) ||
         (fab->hdr.layout != NIC_LAYOUT)) {
         fprintf(stderr, "vhca-stat: %s is no fabric of this version\n", path);
+        close(fd);
         return NULL;
     }
 
+    *fd_p = fd;
     return fab;
 }
 
@@ -280,17 +284,56 @@ static void show_all(bool json)
     }
 }
 
+/* For all processes of the fabric, from now on; "" ends it. */
+static int set_faults(struct nic_fabric *fab, int fd, const char *text)
+{
+    struct vhca_fault_rule rules[VHCA_FAULT_RULES];
+    char why[VHCA_FAULT_TEXT];
+    unsigned num;
+
+    if (!vhca_fault_parse(text, rules, &num, why, sizeof(why))) {
+        fprintf(stderr, "vhca-stat: --fault, %s\n", why);
+        return 2;
+    }
+    if (flock(fd, LOCK_EX) != 0) {
+        fprintf(stderr, "vhca-stat: flock: %s\n", strerror(errno));
+        return 1;
+    }
+
+    vhca_faults_set(&fab->hdr.faults, text, rules, num);
+    flock(fd, LOCK_UN);
+    return 0;
+}
+
+/* A line a rule: how often it hit, of how many times it was asked about */
+static void show_faults(struct nic_fabric *fab)
+{
+    struct vhca_faults *faults = &fab->hdr.faults;
+    uint32_t num               = atomic_load(&faults->num), i;
+    char text[VHCA_FAULT_TEXT], *rest = text, *rule;
+
+    snprintf(text, sizeof(text), "%s", faults->text);
+    for (i = 0; (i < num) && ((rule = strsep(&rest, ";")) != NULL); ++i) {
+        rule += strspn(rule, " \t\n");
+        printf("%u of %u: %s\n", (uint32_t)atomic_load(&faults->hits[i]),
+               (uint32_t)atomic_load(&faults->seen[i]), rule);
+    }
+}
+
 static void usage(FILE *out)
 {
     fprintf(out,
             "Usage: vhca-stat [--json] [NAME...]\n"
-            "       vhca-stat --procs | --reset\n\n"
+            "       vhca-stat --procs | --reset | --fault RULES | --faults\n\n"
             "Prints what the emulated device counted, one \"name value\" a"
             " line, or the values\nof the names given. Which fabric: VHCA_DIR"
             " (/dev/shm) and VHCA_FABRIC (default).\n\n"
             "  --json   as one JSON object\n"
             "  --procs  a line for each live process\n"
-            "  --reset  counters to zero, high-water marks to now\n");
+            "  --reset  counters to zero, high-water marks to now\n"
+            "  --fault  makes what RULES say fail, in all processes of the"
+            " fabric; '' ends it\n"
+            "  --faults what was made to fail, and how often it did\n");
 }
 
 int main(int argc, char **argv)
@@ -299,12 +342,15 @@ int main(int argc, char **argv)
         { "json", no_argument, NULL, 'j' },
         { "procs", no_argument, NULL, 'p' },
         { "reset", no_argument, NULL, 'r' },
+        { "fault", required_argument, NULL, 'f' },
+        { "faults", no_argument, NULL, 'F' },
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 }
     };
-    bool json = false, procs = false, zero = false;
+    bool json = false, procs = false, zero = false, faults = false;
+    const char *fault = NULL;
     struct nic_fabric *fab;
-    int c;
+    int c, fd;
 
     while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (c) {
@@ -317,6 +363,12 @@ int main(int argc, char **argv)
         case 'r':
             zero = true;
             break;
+        case 'f':
+            fault = optarg;
+            break;
+        case 'F':
+            faults = true;
+            break;
         case 'h':
             usage(stdout);
             return 0;
@@ -326,9 +378,16 @@ int main(int argc, char **argv)
         }
     }
 
-    fab = fabric_open(zero);
+    fab = fabric_open(zero || (fault != NULL), &fd);
     if (fab == NULL) {
         return 1;
+    }
+    if (fault != NULL) {
+        return set_faults(fab, fd, fault);
+    }
+    if (faults) {
+        show_faults(fab);
+        return 0;
     }
     if (zero) {
         reset(fab);

@@ -100,7 +100,8 @@ static enum nic_moved atomic_run(struct nic_op *op, struct nic_side *remote,
                                     [hash * 0x9e3779b97f4a7c15ull >> 58];
     uint64_t old          = 0, new;
     struct nic_side mine  = {
-        .proc = nic_self.id, .n = 1, .iov[0] = { &old, args->size }
+        .proc = nic_self.id, .n = 1, .iov[0] = { &old, args->size },
+        .here[0] = &old
     };
     enum nic_moved moved;
 
@@ -111,7 +112,7 @@ static enum nic_moved atomic_run(struct nic_op *op, struct nic_side *remote,
     moved = nic_move(&mine, remote, args->size, op->keys, op->nkeys);
     if (moved == NIC_MOVED) {
         new                  = atomic_apply(args, old);
-        mine.iov[0].iov_base = &new;
+        mine.iov[0].iov_base = mine.here[0] = &new;
         *old_p               = old;
         moved = nic_move(remote, &mine, args->size, op->keys, op->nkeys);
     } else if (moved == NIC_MOVED_SRC_FAULT) {
@@ -167,8 +168,8 @@ enum nic_verdict nic_atomic(struct nic_op *op)
         old = htobe32(old);
     }
     mine.proc   = nic_self.id;
-    mine.n      = 1;
-    mine.iov[0] = (struct iovec) { &old, args.size };
+    mine.n      = 0;
+    nic_side_add(&mine, &old, args.size, &old);
     if (nic_move(&op->local, &mine, args.size, op->keys, op->nkeys) !=
         NIC_MOVED) {
         op->syndrome = CQE_SYND_LOCAL_PROT;

@@ -29,6 +29,7 @@ enum {
 static pthread_once_t       config_once = PTHREAD_ONCE_INIT;
 static struct vhca_port_cfg config_ports[VHCA_MAX_DEVICES];
 static unsigned             config_num_devices;
+static char                 config_netdev[16]; /* IFNAMSIZ */
 
 /* Device n has the address 198.18.0.n+1 (RFC 2544's range) and the locally
  * administered MAC whose last four bytes are that address. */
@@ -105,12 +106,28 @@ static void config_port(struct vhca_port_cfg *port, unsigned dev, bool roce)
     add_gid(port, gid, IB_UVERBS_GID_TYPE_ROCE_V2);
 }
 
+/* A name that the kernel would take for an interface (dev_valid_name) and that
+ * may be part of a path */
+static void config_netdev_init(const char *name)
+{
+    size_t len = (name != NULL) ? strlen(name) : 0;
+
+    if ((len > 0) && (len < sizeof(config_netdev)) && (name[0] != '.') &&
+        (strchr(name, '/') == NULL)) {
+        memcpy(config_netdev, name, len + 1);
+    }
+}
+
 static void config_init(void)
 {
     const char *link    = getenv("VHCA_LINK");
     const char *devices = getenv("VHCA_DEVICES");
     bool roce           = (link == NULL) || (strcmp(link, "ib") != 0);
     unsigned i;
+
+    if (roce) {
+        config_netdev_init(getenv("VHCA_NETDEV"));
+    }
 
     config_num_devices = (devices != NULL) ? (unsigned)atoi(devices) : 1;
     if ((config_num_devices < 1) || (config_num_devices > VHCA_MAX_DEVICES)) {
@@ -134,9 +151,24 @@ const struct vhca_port_cfg *vhca_port_cfg(unsigned dev)
     return (dev < config_num_devices) ? &config_ports[dev] : NULL;
 }
 
+const char *vhca_port_netdev(unsigned dev)
+{
+    pthread_once(&config_once, config_init);
+    return ((dev == 0) && (config_netdev[0] != '\0')) ? config_netdev : NULL;
+}
+
 unsigned vhca_num_pkeys(unsigned dev)
 {
     return vhca_port_cfg(dev)->roce ? 1 : 128;
+}
+
+uint32_t vhca_port_cap_flags(unsigned dev)
+{
+    return vhca_port_cfg(dev)->roce ?
+           (IB_UVERBS_PCF_CM_SUP | IB_UVERBS_PCF_IP_BASED_GIDS) :
+           (IB_UVERBS_PCF_TRAP_SUP | IB_UVERBS_PCF_AUTO_MIGR_SUP |
+            IB_UVERBS_PCF_SL_MAP_SUP | IB_UVERBS_PCF_EXTENDED_SPEEDS_SUP |
+            IB_UVERBS_PCF_CM_SUP | IB_UVERBS_PCF_CLIENT_REG_SUP);
 }
 
 bool vhca_gid_to_mac(const uint8_t gid[16], uint8_t mac[6])
@@ -194,6 +226,7 @@ static void cap_general(const struct vhca_port_cfg *port, uint8_t *cap)
     CAP_SET(cmd_hca_cap, roce, port->roce);
     CAP_SET(cmd_hca_cap, atomic, 1);
     CAP_SET(cmd_hca_cap, cq_oi, 1);
+    CAP_SET(cmd_hca_cap, cq_resize, 1);
     CAP_SET(cmd_hca_cap, rc, 1);
     CAP_SET(cmd_hca_cap, uar_4k, 1);
     CAP_SET(cmd_hca_cap, uar_sz, 5);

@@ -76,6 +76,10 @@ bool vhca_cq_create(const struct vhca_cq_attr *attr, uint32_t *cqn_p,
         ((uintptr_t)attr->dbrec % 8 != 0)) {
         return nic_fail(fw, VHCA_FW_BAD_PARAM, 0);
     }
+    /* a command of the user's was asked about when it came */
+    if (attr->verbs && vhca_fault_cmd(0x400 /* CREATE_CQ */, fw)) {
+        return false;
+    }
 
     nic_life_renew();
     cq = (struct nic_cq*)(void*)nic_obj_alloc(NIC_CQ, attr->owner);
@@ -119,6 +123,7 @@ err_free:
 /* A CQ that no QP uses: nobody but a straggler in the lock is near it. */
 void nic_cq_release(struct nic_cq *cq)
 {
+    nic_watch_forget(NIC_CQ, &cq->obj);
     nic_obj_hide(&cq->obj);
     nic_gauge_add(NIC_GAUGE_CQ, -1);
     if (nic_lock_take(&cq->lock) == NIC_LOCK_TIMEOUT) {
@@ -161,6 +166,22 @@ static void cq_repair(struct nic_cq *cq)
     }
 }
 
+/* Data in the CQE: over its first half, or in the 64 bytes before it. */
+static uint8_t cq_fill_inline(const struct nic_cq *cq, struct cqe64 *slot,
+                              const struct nic_cqe *cqe)
+{
+    if (cqe->ninline == 0) {
+        return 0;
+    }
+    if ((cqe->inline_room == 64) && (cq->cqe_size == 128)) {
+        memcpy((char*)slot - 64, cqe->inline_data, cqe->ninline);
+        return CQE_INLINE_64;
+    }
+
+    memcpy(slot, cqe->inline_data, cqe->ninline);
+    return CQE_INLINE_32;
+}
+
 static void cq_fill(struct cqe64 *slot, const struct nic_cqe *cqe)
 {
     struct cqe64_err *err = (struct cqe64_err*)(void*)slot;
@@ -176,10 +197,69 @@ static void cq_fill(struct cqe64 *slot, const struct nic_cqe *cqe)
         return;
     }
 
+    slot->slid           = htobe16(cqe->slid);
     slot->flags_rqpn     = htobe32(cqe->rqpn);
     slot->imm_inval_pkey = cqe->imm;
     slot->byte_cnt       = htobe32(cqe->byte_cnt);
     slot->timestamp      = htobe64(nic_now());
+}
+
+/*
+ * Moves the CQ to another ring (PRM, MODIFY_CQ with resize): the old one ends
+ * with an entry that says so, and the next index is written to the new one.
+ * Software copies what it has not read yet, one index on.
+ */
+bool vhca_cq_resize(uint32_t owner, uint32_t cqn, void *ring,
+                    uint8_t log_size, struct vhca_fw *fw)
+{
+    struct nic_cq *cq = (NIC_FAB == NULL) ? NULL :
+                        NIC_FIND(NIC_CQ, nic_cq, cqn);
+    struct nic_mem new_ring, old_ring;
+    enum nic_locked locked;
+    uint32_t pi, used, i;
+
+    if ((cq == NULL) || !nic_obj_mine(&cq->obj, owner)) {
+        return nic_fail(fw, VHCA_FW_BAD_RESOURCE, 0);
+    }
+    if ((log_size > CQ_LOG_MAX) || ((uintptr_t)ring % cq->cqe_size != 0)) {
+        return nic_fail(fw, VHCA_FW_BAD_PARAM, 0);
+    }
+    if (!nic_mem_map(ring, (size_t)cq->cqe_size << log_size, &new_ring)) {
+        return nic_fail(fw, VHCA_FW_NO_RESOURCES, 0);
+    }
+
+    locked = nic_lock_take(&cq->lock);
+    if (locked == NIC_LOCK_TIMEOUT) {
+        nic_mem_unmap(&new_ring);
+        return nic_fail(fw, VHCA_FW_RESOURCE_BUSY, 0);
+    }
+    if (locked == NIC_LOCKED_DEAD) {
+        cq_repair(cq);
+    }
+
+    /* what is unread, and the mark: room for them in both */
+    pi   = atomic_load(&cq->pi);
+    used = (pi - cq_word(cq, CQ_SET_CI)) & 0xffffff;
+    if (atomic_load(&cq->error) || (used >= 1u << cq->log_size) ||
+        (used >= 1u << log_size)) {
+        nic_lock_drop(&cq->lock);
+        nic_mem_unmap(&new_ring);
+        return nic_fail(fw, VHCA_FW_BAD_RES_STATE, 0);
+    }
+
+    cq_fill(cq_slot(cq, pi), &(struct nic_cqe) {.opcode = CQE_RESIZE});
+    __atomic_store_n(&cq_slot(cq, pi)->op_own,
+                     CQE_RESIZE << 4 | cq_owner_bit(cq, pi), __ATOMIC_RELEASE);
+    old_ring     = cq->ring;
+    cq->ring     = new_ring;
+    cq->log_size = log_size;
+    for (i = 0; i < 1u << log_size; ++i) {
+        cq_slot(cq, i)->op_own = CQE_INVALID << 4 | 1;
+    }
+    atomic_store(&cq->pi, pi + 1);
+    nic_lock_drop(&cq->lock);
+    nic_mem_unmap(&old_ring);
+    return true;
 }
 
 /* Under the lock: is an event due? The arm word says which CQEs software had
@@ -219,6 +299,7 @@ bool nic_cq_post(uint32_t cqn, const struct nic_cqe *cqe,
     enum nic_locked locked;
     bool event = false, overrun = false;
     struct cqe64 *slot;
+    uint8_t format;
     uint32_t pi;
 
     if (cq == NULL) {
@@ -251,7 +332,8 @@ bool nic_cq_post(uint32_t cqn, const struct nic_cqe *cqe,
     }
     slot = cq_slot(cq, pi);
     cq_fill(slot, cqe);
-    __atomic_store_n(&slot->op_own, cqe->opcode << 4 |
+    format = cq_fill_inline(cq, slot, cqe);
+    __atomic_store_n(&slot->op_own, cqe->opcode << 4 | format |
                                     (cqe->solicited ? 2 : 0) |
                                     cq_owner_bit(cq, pi), __ATOMIC_RELEASE);
     if (cqe->solicited || (cqe->syndrome != 0)) {
@@ -276,6 +358,9 @@ out:
     if (cqe->syndrome != 0) {
         nic_stat_add(NIC_STAT_CQE_ERROR, 1);
         nic_stat_add(NIC_STAT_SYNDROME + cqe->syndrome % 0x30, 1);
+        if (nic_hooks & NIC_HOOK_TRACE) {
+            nic_trace_cqe(cqn, cqe);
+        }
     }
     return true;
 }
@@ -303,6 +388,48 @@ uint32_t nic_cq_pi(uint32_t cqn, bool *valid_p)
     *valid_p = true;
     nic_lock_drop(&cq->lock);
     return pi;
+}
+
+/* For software that does not ring: has it written an arm word, or did it for a
+ * CQE that it has not seen? Returns whether an event was due. */
+bool nic_cq_look(struct nic_cq *cq, uint32_t cqn)
+{
+    enum nic_locked locked;
+    bool event = false;
+    uint32_t arm;
+    unsigned i;
+
+    /* mostly nobody listens, or nothing was armed since the last event */
+    for (i = 0; i < NIC_OBJ_SUBS; ++i) {
+        if (atomic_load_explicit(&cq->subs.sub[i],
+                                 memory_order_relaxed) != 0) {
+            break;
+        }
+    }
+    if (i == NIC_OBJ_SUBS) {
+        return false;
+    }
+    arm = cq_word(cq, CQ_ARM);
+    if ((!atomic_load(&cq->armed) && (arm == cq->fired)) ||
+        (((atomic_load(&cq->pi) - arm) & 0xffffff) == 0)) {
+        return false;
+    }
+
+    locked = nic_lock_take(&cq->lock);
+    if (locked == NIC_LOCK_TIMEOUT) {
+        return false;
+    }
+    if (atomic_load(&cq->obj.number) == cqn) {
+        if (locked == NIC_LOCKED_DEAD) {
+            cq_repair(cq);
+        }
+        event = cq_event_due(cq);
+    }
+    nic_lock_drop(&cq->lock);
+    if (event) {
+        nic_event_send(&cq->subs, EQE_COMPLETION, cqn);
+    }
+    return event;
 }
 
 /* The arm doorbell: an unseen CQE raises the event at once. */

@@ -12,11 +12,17 @@
 
 #include <rdma/mlx5_user_ioctl_cmds.h>
 
+#include "vhca/fault.h"
 #include "vhca/kernel.h"
 #include "vhca/prm_table.h"
+#include "vhca/trace.h"
 
 /* Every command starts alike (mlx5_ifc.h, general_obj_in_cmd_hdr) */
 #define HDR_BYTES 16u
+
+/* rdma-core's tests (mlx5_prm_structs.py, QueryCmdHcaCapOut) ask for the first
+ * half of a capability page; the drivers for all of it. */
+#define CAP_OUT_BYTES (HDR_BYTES + 2048)
 
 enum cmd_class { CLASS_GENERAL, CLASS_CREATE, CLASS_MODIFY, CLASS_QUERY };
 
@@ -31,20 +37,19 @@ struct command {
     char                stat[24];
 };
 
-static bool cmd_query_hca_cap(struct vhca_cmd *cmd);
-static bool cmd_query_lag(struct vhca_cmd *cmd);
-
 #define COMMAND(_opcode, _cls, _check, _in, _out_bytes, _kind, _run, _name) \
     {_opcode, _cls, _check, VHCA_PRM_ID_##_in, PRM_BYTES(_in), _out_bytes,  \
      _kind, _run, "cmd." _name}
 
 static const struct command commands[] = {
-    COMMAND(0x100, CLASS_GENERAL, PRM_ALL, query_hca_cap_in,
-            PRM_BYTES(query_hca_cap_out), VHCA_UOBJ_LAST, cmd_query_hca_cap,
-            "QUERY_HCA_CAP"),
+    COMMAND(0x100, CLASS_GENERAL, PRM_ALL, query_hca_cap_in, CAP_OUT_BYTES,
+            VHCA_UOBJ_LAST, vhca_cmd_query_hca_cap, "QUERY_HCA_CAP"),
     COMMAND(0x842, CLASS_GENERAL, PRM_ALL, query_lag_in,
-            PRM_BYTES(query_lag_out), VHCA_UOBJ_LAST, cmd_query_lag,
+            PRM_BYTES(query_lag_out), VHCA_UOBJ_LAST, vhca_cmd_query_lag,
             "QUERY_LAG"),
+    COMMAND(0x762, CLASS_GENERAL, PRM_ALL, query_hca_vport_context_in,
+            PRM_BYTES(query_hca_vport_context_out), VHCA_UOBJ_LAST,
+            vhca_cmd_query_hca_vport_context, "QUERY_HCA_VPORT"),
     COMMAND(0x200, CLASS_CREATE, PRM_ALL, create_mkey_in,
             PRM_BYTES(create_mkey_out), VHCA_UOBJ_DEVX_MKEY,
             vhca_cmd_create_mkey, "CREATE_MKEY"),
@@ -91,9 +96,14 @@ static const uint16_t others_query[] = {
     0x90f, 0x915, 0x919, 0x932, 0x935, 0x937, 0x93b, 0xa02
 };
 static const uint16_t others_general[] = {
-    0x101, 0x10a, 0x203, 0x740, 0x750, 0x752, 0x754, 0x760, 0x762, 0x764,
-    0x765, 0x76f, 0x770, 0x80a, 0x80d, 0x822, 0x824, 0x826, 0x82a, 0xb22
+    0x101, 0x10a, 0x740, 0x750, 0x752, 0x754, 0x760, 0x76f, 0x770, 0x80a,
+    0x80d, 0x822, 0x824, 0x826
 };
+
+/* A range of opcodes that are general by their number (mlx5_ifc.h,
+ * MLX5_CMD_OP_GENERAL_START and _END) */
+#define GENERAL_FIRST 0xb00
+#define GENERAL_LAST  0xcff
 
 #define ARRAY_SIZE(_a) (sizeof(_a) / sizeof((_a)[0]))
 
@@ -109,6 +119,11 @@ static bool kernel_allows(enum cmd_class cls, uint16_t opcode)
         [CLASS_QUERY]   = {others_query, ARRAY_SIZE(others_query)},
     };
     unsigned i;
+
+    if ((cls == CLASS_GENERAL) && (opcode >= GENERAL_FIRST) &&
+        (opcode <= GENERAL_LAST)) {
+        return true;
+    }
 
     for (i = 0; i < lists[cls].num; ++i) {
         if (lists[cls].ops[i] == opcode) {
@@ -168,14 +183,28 @@ static const struct command *find_command(enum cmd_class cls, uint16_t opcode)
     return NULL;
 }
 
+static void trace_command(const struct command *command,
+                          const struct vhca_cmd *cmd, bool ok)
+{
+    if (command == NULL) {
+        vhca_trace_cmd(cmd, NULL, NULL, ok);
+    } else {
+        vhca_trace_cmd(cmd, command->stat + strlen("cmd."),
+                       vhca_prm_structs[command->in].name, ok);
+    }
+}
+
 /* Runs the command and writes the output mailbox. A verdict other than OK is
  * EREMOTEIO, the output is copied nevertheless (mlx5_cmd_do). */
 static int run_command(struct vhca_req *req, const struct command *command,
                        struct vhca_cmd *cmd, uint16_t attr_out)
 {
-    bool ok;
+    uint16_t opcode = (uint16_t)vhca_prm_get(cmd->in, 0, 16);
+    bool ok         = false;
 
-    if (command == NULL) {
+    if (vhca_fault_cmd(opcode, &cmd->fw)) {
+        /* told to fail */
+    } else if (command == NULL) {
         ok = vhca_cmd_fail(cmd, VHCA_FW_BAD_OP, 0);
     } else {
         ok = check_mailbox(command, cmd) && command->run(cmd);
@@ -188,9 +217,21 @@ static int run_command(struct vhca_req *req, const struct command *command,
         cmd->out[0] = cmd->fw.status;
         vhca_prm_set(cmd->out, 0x20, 0x20, cmd->fw.syndrome);
     }
+    if (vhca_tracing()) {
+        trace_command(command, cmd, ok);
+    }
 
     vhca_req_reply(req, attr_out, cmd->out, cmd->outlen);
     return ok ? 0 : -EREMOTEIO;
+}
+
+/* devx_is_whitelist_cmd: these go with an id of the driver's own */
+static bool needs_no_uid(uint16_t opcode)
+{
+    return (opcode == 0x100) || /* QUERY_HCA_CAP */
+           (opcode == 0x740) || /* QUERY_ESW_FUNCTIONS */
+           (opcode == 0x752) || /* QUERY_ESW_VPORT_CONTEXT */
+           (opcode == 0x762);   /* QUERY_HCA_VPORT_CONTEXT */
 }
 
 /* The mailboxes of a request; *opcode_p from the input */
@@ -208,9 +249,9 @@ static int get_mailboxes(struct vhca_req *req, uint16_t attr_in,
     if ((cmd->inlen < HDR_BYTES) || (cmd->outlen < HDR_BYTES)) {
         return -EINVAL;
     }
-    /* devx_get_uid; QUERY_HCA_CAP goes with the driver's own id */
+    /* devx_get_uid */
     *opcode_p = (uint16_t)vhca_prm_get(in, 0, 16);
-    if (!req->ctx->devx && (*opcode_p != 0x100)) {
+    if (!req->ctx->devx && !needs_no_uid(*opcode_p)) {
         return -EINVAL;
     }
 
@@ -268,7 +309,8 @@ static int kernel_check_create(const struct vhca_cmd *cmd, uint16_t opcode)
         /* devx_handle_mkey_create: the header and the mkey context */
         return (cmd->inlen < PRM_OFFSET(create_mkey_in,
                                         memory_key_mkey_entry) / 8 +
-                             PRM_BYTES(mkc)) ? -EINVAL : 0;
+                             PRM_BYTES(mkc)) ? -EINVAL :
+               vhca_fault_mkey_kernel();
     case 0x400:
         if (cmd->inlen < PRM_BYTES(create_cq_in)) {
             return 0; /* the firmware refuses it */
@@ -499,24 +541,4 @@ int vhca_devx_subscribe_event(struct vhca_req *req)
     }
 
     return 0;
-}
-
-/* ---- commands that are about no object ---- */
-
-static bool cmd_query_hca_cap(struct vhca_cmd *cmd)
-{
-    unsigned op_mod = (unsigned)PRM_GET(query_hca_cap_in, cmd->in, op_mod);
-
-    if (!vhca_cap_page(cmd->ctx->dev, op_mod,
-                       PRM_ADDR(query_hca_cap_out, cmd->out, capability))) {
-        return vhca_cmd_fail(cmd, VHCA_FW_BAD_PARAM, VHCA_SYN_CAP_PAGE);
-    }
-
-    return true;
-}
-
-static bool cmd_query_lag(struct vhca_cmd *cmd)
-{
-    (void)cmd;
-    return true; /* lag_state 0: ports are not bonded */
 }

@@ -2,6 +2,7 @@
 
 /* CREATE_MKEY over a umem, QUERY_MKEY. */
 
+#include "vhca/fault.h"
 #include "vhca/kernel.h"
 #include "vhca/prm_table.h"
 
@@ -51,6 +52,9 @@ bool vhca_cmd_create_mkey(struct vhca_cmd *cmd)
                                                        mkey_umem_id));
     if (umem == NULL) {
         return vhca_cmd_fail(cmd, VHCA_FW_BAD_RESOURCE, VHCA_SYN_UMEM);
+    }
+    if (vhca_fault_mkey_umem(&cmd->fw)) {
+        return false;
     }
 
     offset     = PRM_GET(create_mkey_in, cmd->in, mkey_umem_offset);

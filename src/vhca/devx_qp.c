@@ -10,6 +10,7 @@
 /* Encodings of the QP context (PRM qpc; Linux mlx5/qp.h) */
 enum {
     QPC_ST_RC          = 0x0,
+    QPC_PM_ARMED       = 0x0,
     QPC_PM_MIGRATED    = 0x3,
     QPC_RQ_OWN         = 0x0,
     QPC_RQ_SRQ         = 0x1, /* an SRQ or an RMP */
@@ -17,7 +18,11 @@ enum {
     QPC_TS_DEFAULT     = 0x1,
     QPC_MTU_MIN        = 1,
     QPC_MTU_MAX        = 5,
-    QPC_LOG_RQ_STRIDE0 = 4    /* log_rq_stride 0 is 16 bytes */
+    QPC_LOG_RQ_STRIDE0 = 4,   /* log_rq_stride 0 is 16 bytes */
+    QPC_CS_REQ_32      = 0x11,
+    QPC_CS_REQ_64      = 0x22,
+    QPC_CS_RES_32      = 0x1,
+    QPC_CS_RES_64      = 0x2
 };
 
 /* Optional parameters by step (Linux mlx5_ib qp.c, opt_mask, RC row) */
@@ -36,12 +41,16 @@ enum {
 #define INIT2RTR 0x503
 #define RTR2RTS  0x504
 
-/* The QP's own path migration state, and no other type than RC: every command
- * that has a context says it. */
-static bool check_type(struct vhca_cmd *cmd, const uint8_t *qpc)
+/* No other type than RC, and no alternate path: a new QP is migrated, as all
+ * its creators say. In the steps mlx5_ib and UCX repeat that, and rdma-core's
+ * tests (mlx5_base.py, to_rts) leave 0 there. */
+static bool check_type(struct vhca_cmd *cmd, const uint8_t *qpc, bool create)
 {
+    unsigned pm_state = (unsigned)PRM_GET(qpc, qpc, pm_state);
+
     return ((PRM_GET(qpc, qpc, st) == QPC_ST_RC) &&
-            (PRM_GET(qpc, qpc, pm_state) == QPC_PM_MIGRATED)) ||
+            ((pm_state == QPC_PM_MIGRATED) ||
+             (!create && (pm_state == QPC_PM_ARMED)))) ||
            vhca_cmd_fail(cmd, VHCA_FW_BAD_PARAM, VHCA_SYN_VALUE);
 }
 
@@ -65,6 +74,9 @@ static bool create_rq(struct vhca_cmd *cmd, const uint8_t *qpc,
 
     case QPC_RQ_SRQ:
         *rmp_p = vhca_uobj_by_number(cmd->ctx, rmpn, VHCA_UOBJ_DEVX_RMP);
+        if (*rmp_p == NULL) {
+            *rmp_p = vhca_uobj_by_number(cmd->ctx, rmpn, VHCA_UOBJ_SRQ);
+        }
         if (*rmp_p == NULL) {
             return vhca_cmd_fail(cmd, VHCA_FW_BAD_RESOURCE, VHCA_SYN_RMPN);
         }
@@ -123,10 +135,30 @@ static struct vhca_uobj *find_cq(struct vhca_cmd *cmd, uint32_t cqn)
                                                VHCA_UOBJ_DEVX_CQ);
 
     if (cq == NULL) {
+        cq = vhca_uobj_by_number(cmd->ctx, cqn, VHCA_UOBJ_CQ); /* verbs' */
+    }
+    if (cq == NULL) {
         (void)vhca_cmd_fail(cmd, VHCA_FW_BAD_RESOURCE, VHCA_SYN_CQN);
     }
 
     return cq;
+}
+
+/* Data in CQEs (UCX ib_mlx5_ifc.h, uct_ib_mlx5_qpc_cs_req and _cs_res) */
+static bool create_scatter(struct vhca_cmd *cmd, const uint8_t *qpc,
+                           struct vhca_qp_attr *attr)
+{
+    unsigned req = (unsigned)PRM_GET(qpc, qpc, cs_req);
+    unsigned res = (unsigned)PRM_GET(qpc, qpc, cs_res);
+
+    if (((req != 0) && (req != QPC_CS_REQ_32) && (req != QPC_CS_REQ_64)) ||
+        ((res != 0) && (res != QPC_CS_RES_32) && (res != QPC_CS_RES_64))) {
+        return vhca_cmd_fail(cmd, VHCA_FW_BAD_PARAM, VHCA_SYN_VALUE);
+    }
+
+    attr->cs_req = (req == QPC_CS_REQ_64) ? 64 : (req != 0) ? 32 : 0;
+    attr->cs_res = (res == QPC_CS_RES_64) ? 64 : (res != 0) ? 32 : 0;
+    return true;
 }
 
 bool vhca_cmd_create_qp(struct vhca_cmd *cmd)
@@ -135,7 +167,7 @@ bool vhca_cmd_create_qp(struct vhca_cmd *cmd)
     struct vhca_qp_attr attr = {.owner = cmd->ctx->owner};
     struct vhca_uobj *pd, *rmp, *cq_snd, *cq_rcv;
 
-    if (!check_type(cmd, qpc)) {
+    if (!check_type(cmd, qpc, true)) {
         return false;
     }
     if (PRM_GET(qpc, qpc, ts_format) > QPC_TS_DEFAULT) {
@@ -160,7 +192,8 @@ bool vhca_cmd_create_qp(struct vhca_cmd *cmd)
     attr.uar_page   = (uint32_t)PRM_GET(qpc, qpc, uar_page);
     attr.user_index = (uint32_t)PRM_GET(qpc, qpc, user_index);
     if (!vhca_cmd_uar(cmd, attr.uar_page) ||
-        !create_rq(cmd, qpc, &attr, &rmp) || !create_rings(cmd, qpc, &attr)) {
+        !create_rq(cmd, qpc, &attr, &rmp) ||
+        !create_scatter(cmd, qpc, &attr) || !create_rings(cmd, qpc, &attr)) {
         return false;
     }
 
@@ -266,6 +299,14 @@ static bool get_rst2init(struct vhca_cmd *cmd, const uint8_t *qpc,
            vhca_cmd_fail(cmd, VHCA_FW_BAD_INDEX, VHCA_SYN_VALUE);
 }
 
+/* RST2INIT sets the port; in later steps drivers may repeat it (UCX at
+ * INIT2RTR, rdma-core's tests at RTR2RTS too). */
+static bool check_port(struct vhca_cmd *cmd, const struct vhca_qp_modify *mod)
+{
+    return (mod->port <= 1) ||
+           vhca_cmd_fail(cmd, VHCA_FW_BAD_PARAM, VHCA_SYN_VALUE);
+}
+
 static bool get_init2rtr(struct vhca_cmd *cmd, const uint8_t *qpc,
                          struct vhca_qp_modify *mod)
 {
@@ -283,9 +324,8 @@ static bool get_init2rtr(struct vhca_cmd *cmd, const uint8_t *qpc,
         (mod->log_rra_max > VHCA_LOG_MAX_RA)) {
         return vhca_cmd_fail(cmd, VHCA_FW_BAD_PARAM, VHCA_SYN_SIZE);
     }
-    /* the port was set by RST2INIT; drivers may repeat it */
-    if (mod->port > 1) {
-        return vhca_cmd_fail(cmd, VHCA_FW_BAD_PARAM, VHCA_SYN_VALUE);
+    if (!check_port(cmd, mod)) {
+        return false;
     }
     if (!check_av(ads, port)) {
         return vhca_cmd_fail(cmd, VHCA_FW_BAD_PARAM, VHCA_SYN_AV);
@@ -306,6 +346,10 @@ static bool get_rtr2rts(struct vhca_cmd *cmd, const uint8_t *qpc,
     mod->rnr_retry     = (uint8_t)PRM_GET(qpc, qpc, rnr_retry);
     mod->min_rnr_nak   = (uint8_t)PRM_GET(qpc, qpc, min_rnr_nak);
     mod->ack_timeout   = (uint8_t)PRM_GET(ads, ads, ack_timeout);
+    if (!check_port(cmd, mod)) {
+        return false;
+    }
+
     return (mod->log_sra_max <= VHCA_LOG_MAX_RA) ||
            vhca_cmd_fail(cmd, VHCA_FW_BAD_PARAM, VHCA_SYN_SIZE);
 }
@@ -330,7 +374,7 @@ static bool get_context(struct vhca_cmd *cmd, struct vhca_qp_modify *mod)
     if (mod->opt_param_mask & ~allowed[mod->opcode - RST2INIT]) {
         return vhca_cmd_fail(cmd, VHCA_FW_BAD_PARAM, VHCA_SYN_OPT_PARAM);
     }
-    if (!check_type(cmd, qpc)) {
+    if (!check_type(cmd, qpc, false)) {
         return false;
     }
     if (!vhca_qp_query(cmd->ctx->owner, cmd->obj->number, &info, &cmd->fw) ||

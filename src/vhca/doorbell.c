@@ -13,6 +13,16 @@ static bool mine(const struct nic_obj *obj)
     return (obj != NULL) && (atomic_load(&obj->claim) == nic_self.id);
 }
 
+/* From the first call on nobody watches the queue's doorbell record. */
+static void called(enum nic_kind kind, struct nic_obj *obj,
+                   _Atomic uint32_t *by_call)
+{
+    if (__builtin_expect(atomic_load_explicit(by_call, memory_order_relaxed) ==
+                         0, 0)) {
+        nic_watch_called(kind, obj, by_call);
+    }
+}
+
 static int ring_sq(uint32_t qpn)
 {
     struct nic_qp *qp = NIC_FIND(NIC_QP, nic_qp, qpn);
@@ -22,6 +32,7 @@ static int ring_sq(uint32_t qpn)
         return -ENOENT;
     }
 
+    called(NIC_QP, &qp->obj, &qp->by_call);
     nic_stat_add(NIC_STAT_DOORBELL_SQ, 1);
     x = nic_exec_enter();
     nic_sq_run(x, qp);
@@ -38,6 +49,7 @@ static int ring_rq(uint32_t rmpn)
         return -ENOENT;
     }
 
+    called(NIC_RMP, &rmp->obj, &rmp->by_call);
     nic_stat_add(NIC_STAT_DOORBELL_RQ, 1);
     atomic_thread_fence(memory_order_seq_cst);
     if ((atomic_load(&rmp->nstalled) != 0) ||
@@ -73,6 +85,7 @@ static int ring_arm(uint32_t cqn)
         return -ENOENT;
     }
 
+    called(NIC_CQ, &cq->obj, &cq->by_call);
     nic_stat_add(NIC_STAT_DOORBELL_ARM, 1);
     return nic_cq_arm(cq);
 }
@@ -84,6 +97,7 @@ EXPORT int vhca_doorbell(unsigned type, uint32_t number)
     }
 
     nic_life_renew();
+    nic_share_trim();
     switch (type) {
     case VHCA_DOORBELL_SQ:
         return ring_sq(number);

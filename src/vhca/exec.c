@@ -136,9 +136,9 @@ static bool op_add_inline(struct nic_op *op, const uint8_t *at, uint32_t len)
     memcpy(to, at, len);
     op->inl             = true;
     op->local.proc      = nic_self.id;
-    op->local.n         = 1;
-    op->local.iov[0]    = (struct iovec) { op->inline_data, op->len + len };
+    op->local.n         = 0;
     op->len            += len;
+    nic_side_add(&op->local, op->inline_data, op->len, op->inline_data);
     return true;
 }
 
@@ -157,9 +157,8 @@ static bool op_add_ring(struct nic_op *op, const struct sq_wqe *wqe, size_t at,
         if (op->local.n == WQE_MAX_SGE) {
             return op_fail(op, CQE_SYND_LOCAL_QP_OP);
         }
-        op->local.iov[op->local.n++] = (struct iovec) {
-            (char*)qp->attr.sq + pos, part
-        };
+        /* its pages may be apart in the fabric, so there is no one place */
+        nic_side_add(&op->local, (char*)qp->attr.sq + pos, part, NULL);
         op->len += part;
     }
 
@@ -259,6 +258,24 @@ static bool op_parse_atomic(struct nic_op *op, const struct sq_wqe *wqe)
     return op_parse_data(op, wqe, 32 + len, NIC_LW);
 }
 
+/* A message of a UD QP: the datagram segment, in its long or short form */
+static bool op_parse_ud(struct nic_op *op, const struct sq_wqe *wqe)
+{
+    size_t len = sizeof(op->av);
+
+    memset(&op->av, 0, sizeof(op->av));
+    memcpy(&op->av, wqe->raw + WQE_SEG, WQE_AV_BASE);
+    if (!(be32toh(op->av.dqp) & WQE_AV_EXTENDED)) {
+        len = WQE_AV_BASE;
+    }
+    if (wqe->ds * WQE_SEG < WQE_SEG + len) {
+        return op_fail(op, CQE_SYND_LOCAL_QP_OP);
+    }
+
+    memcpy(&op->av, wqe->raw + WQE_SEG, len);
+    return op_parse_data(op, wqe, WQE_SEG + len, NIC_LR);
+}
+
 static bool op_parse(struct nic_op *op, const struct sq_wqe *wqe)
 {
     bool ok;
@@ -266,6 +283,8 @@ static bool op_parse(struct nic_op *op, const struct sq_wqe *wqe)
     op->opcode     = wqe->opcode;
     op->opmod      = be32toh(wqe->ctrl.opmod_idx_opcode) >> 24;
     op->solicited  = wqe->ctrl.fm_ce_se & WQE_CTRL_SE;
+    op->signalled  = (wqe->ctrl.fm_ce_se & WQE_CTRL_CE_MASK) ==
+                     WQE_CTRL_CE_ALL;
     op->imm        = wqe->ctrl.imm;
     op->peer       = NULL;
     op->inl        = false;
@@ -280,6 +299,12 @@ static bool op_parse(struct nic_op *op, const struct sq_wqe *wqe)
     if ((op->opmod != 0) && (op->opcode != WQE_OP_MASKED_CS) &&
         (op->opcode != WQE_OP_MASKED_FA)) {
         return op_fail(op, CQE_SYND_LOCAL_QP_OP);
+    }
+
+    if ((op->qp->attr.type == VHCA_QP_UD) && (op->opcode != WQE_OP_NOP)) {
+        return ((op->opcode == WQE_OP_SEND) ||
+                (op->opcode == WQE_OP_SEND_IMM)) ?
+               op_parse_ud(op, wqe) : op_fail(op, CQE_SYND_LOCAL_QP_OP);
     }
 
     switch (op->opcode) {
@@ -351,7 +376,7 @@ static void sq_count(const struct nic_op *op)
 /* Ends the WQE at ci: its CQE if there is to be one, then the queue moves on. */
 static void sq_complete(struct nic_qp *qp, uint32_t ci,
                         const struct sq_wqe *wqe, uint8_t syndrome,
-                        uint32_t byte_cnt)
+                        const struct nic_op *op)
 {
     struct nic_cqe cqe = {
         .opcode     = syndrome ? CQE_REQ_ERR : CQE_REQ,
@@ -360,10 +385,15 @@ static void sq_complete(struct nic_qp *qp, uint32_t ci,
         .counter    = ci,
         .qpn        = atomic_load(&qp->obj.number),
         .uidx       = qp->attr.user_index,
-        .byte_cnt   = byte_cnt
+        .byte_cnt   = (op != NULL) ? op->len : 0
     };
     bool ok = true;
 
+    if ((syndrome == 0) && (op->cqe_len != 0)) {
+        cqe.ninline     = op->cqe_len;
+        cqe.inline_room = qp->attr.cs_req;
+        cqe.inline_data = op->cqe_data;
+    }
     if (syndrome || ((wqe->ctrl.fm_ce_se & WQE_CTRL_CE_MASK) ==
                      WQE_CTRL_CE_ALL)) {
         ok = nic_cq_post(qp->attr.cqn_snd, &cqe, &qp->journal, ci);
@@ -433,6 +463,29 @@ static uint8_t sq_wait(struct nic_qp *qp, enum nic_verdict verdict,
     return 0;
 }
 
+/* What was switched on for the WQE at ci: 0, the syndrome that a fault fails it
+ * with, or that its packets are lost. Traced and counted once, however often
+ * it is tried. */
+#define SQ_LOST (-1)
+
+static int sq_hook(const struct nic_qp *qp, const struct sq_wqe *wqe)
+{
+    uint32_t stall = atomic_load(&qp->stall);
+    uint8_t syndrome;
+
+    if ((stall != NIC_STALL_RNR) && (stall != NIC_STALL_RETRY)) {
+        if (nic_hooks & NIC_HOOK_TRACE) {
+            nic_trace_wqe(qp, wqe->raw, wqe->blocks * WQE_BB, wqe->index);
+        }
+        syndrome = nic_fault_wqe(qp, wqe->opcode);
+        if (syndrome != 0) {
+            return syndrome;
+        }
+    }
+
+    return ((wqe->opcode != WQE_OP_NOP) && nic_fault_link(qp)) ? SQ_LOST : 0;
+}
+
 /* Executes the WQE at ci. False: the queue waits. */
 static bool sq_step(struct nic_exec *x, struct nic_qp *qp, uint32_t ci,
                     uint16_t avail, uint32_t *flush_peer_p)
@@ -441,16 +494,21 @@ static bool sq_step(struct nic_exec *x, struct nic_qp *qp, uint32_t ci,
     uint8_t syndrome;
     struct sq_wqe wqe;
     struct nic_op op;
+    bool good;
+    int hook;
 
     op.x   = x;
     op.qp  = qp;
     op.len = 0;
-    if (!sq_fetch(qp, ci, avail, &wqe)) {
-        op.syndrome = CQE_SYND_LOCAL_QP_OP;
+    op.cqe_len = 0;
+    good = sq_fetch(qp, ci, avail, &wqe);
+    hook = nic_hooked() ? sq_hook(qp, &wqe) : 0;
+    if (!good || (hook > 0)) {
+        op.syndrome = good ? hook : CQE_SYND_LOCAL_QP_OP;
         op.flush_peer = 0;
     } else if (op_parse(&op, &wqe)) {
         verdict = (wqe.opcode == WQE_OP_NOP) ? NIC_DONE :
-                                               nic_resp_execute(&op);
+                  (hook == SQ_LOST) ? NIC_WAIT_RETRY : nic_resp_execute(&op);
     }
 
     syndrome = (verdict == NIC_FAILED) ? op.syndrome : 0;
@@ -460,7 +518,8 @@ static bool sq_step(struct nic_exec *x, struct nic_qp *qp, uint32_t ci,
             nic_exec_let_go(x);
             /* It may have become ready after we looked, and before it could
              * see that we wait */
-            if ((verdict == NIC_WAIT_RETRY) && nic_resp_reachable(x, qp)) {
+            if ((verdict == NIC_WAIT_RETRY) && (hook != SQ_LOST) &&
+                nic_resp_reachable(x, qp)) {
                 atomic_store(&qp->resume, 1);
             }
             return false;
@@ -473,7 +532,7 @@ static bool sq_step(struct nic_exec *x, struct nic_qp *qp, uint32_t ci,
     if (syndrome == 0) {
         sq_count(&op);
     }
-    sq_complete(qp, ci, &wqe, syndrome, op.len);
+    sq_complete(qp, ci, &wqe, syndrome, &op);
     return true;
 }
 
@@ -482,7 +541,7 @@ static void sq_flush(struct nic_qp *qp, uint32_t ci, uint16_t avail)
     struct sq_wqe wqe;
 
     (void)sq_fetch(qp, ci, avail, &wqe);
-    sq_complete(qp, ci, &wqe, CQE_SYND_FLUSHED, 0);
+    sq_complete(qp, ci, &wqe, CQE_SYND_FLUSHED, NULL);
 }
 
 /* Somebody else's queue: after this much its own process goes on. */

@@ -42,6 +42,8 @@ static void fork_child(void)
     nic_self.id   = 0;
     nic_pages_fork_child();
     nic_event_fork_child();
+    nic_watch_fork_child();
+    nic_share_fork_child();
     pthread_mutex_unlock(&attach_mutex);
 }
 
@@ -283,6 +285,14 @@ int vhca_fabric_attach(void)
         goto out;
     }
 
+    ret = nic_fault_load();
+    if (ret == 0) {
+        ret = nic_trace_load();
+    }
+    if (ret != 0) {
+        goto out; /* it was said what is wrong */
+    }
+
     ret = nic_fabric_dir(nic_self.dir, sizeof(nic_self.dir));
     if (ret == 0) {
         ret = make_dirs(nic_self.dir);
@@ -336,6 +346,7 @@ int vhca_owner_open(unsigned dev, uint32_t *owner_p)
         return -ENOSPC;
     }
 
+    atomic_store(&owner->by_call, 0);
     owner->dev  = dev;
     owner->roce = port->roce;
     *owner_p    = nic_obj_publish(NIC_OWNER, &owner->obj);

@@ -39,6 +39,8 @@ enum {
     VHCA_LOG_MAX_RA        = 4,  /* RDMA reads and atomics in flight */
     VHCA_MAX_WQE_SQ        = 1024,
     VHCA_GID_TABLE         = 8,
+    VHCA_SM_LID            = 1,  /* IB: of the subnet manager */
+    VHCA_SUBNET_TIMEOUT    = 18,
     VHCA_MIN_UDP_SPORT     = 0xc000
 };
 
@@ -75,9 +77,14 @@ enum {
 unsigned vhca_num_devices(void);
 /** Entries of the partition key table; entry 0 is 0xffff. */
 unsigned vhca_num_pkeys(unsigned dev);
+/** Capability mask of the port (PortInfo:CapabilityMask). */
+uint32_t vhca_port_cap_flags(unsigned dev);
 uint64_t vhca_node_guid(unsigned dev);
 uint64_t vhca_port_guid(unsigned dev);
 void vhca_port_mac(unsigned dev, uint8_t mac[6]);
+/** VHCA_NETDEV: the network interface that sysfs shows the RoCE port of device
+ *  0 with, for programs that ask it for the port's addresses. NULL: none. */
+const char *vhca_port_netdev(unsigned dev);
 /** The Ethernet address of whoever owns the GID; false if nobody does. */
 bool vhca_gid_to_mac(const uint8_t gid[16], uint8_t mac[6]);
 /** QUERY_HCA_CAP: page for op_mod into cap[4096]; false: no such page. */
@@ -87,12 +94,27 @@ bool vhca_cap_page(unsigned dev, unsigned op_mod, uint8_t *cap);
 
 enum vhca_uobj_kind {
     /* Destroyed in this order when the file is closed */
-    VHCA_UOBJ_DEVX_QP, VHCA_UOBJ_DEVX_RMP, VHCA_UOBJ_DEVX_CQ,
-    VHCA_UOBJ_CQ, VHCA_UOBJ_DEVX_MKEY, VHCA_UOBJ_MR, VHCA_UOBJ_AH,
-    VHCA_UOBJ_UMEM, VHCA_UOBJ_UAR, VHCA_UOBJ_PD, VHCA_UOBJ_LAST
+    VHCA_UOBJ_DEVX_QP, VHCA_UOBJ_QP, VHCA_UOBJ_DEVX_RMP, VHCA_UOBJ_SRQ,
+    VHCA_UOBJ_DEVX_CQ, VHCA_UOBJ_CQ, VHCA_UOBJ_DEVX_MKEY, VHCA_UOBJ_MR,
+    VHCA_UOBJ_AH, VHCA_UOBJ_UMEM, VHCA_UOBJ_UAR, VHCA_UOBJ_PD, VHCA_UOBJ_LAST
 };
 
 #define VHCA_UOBJ_MAX_USES 6
+
+/* What the kernel remembers of a verbs QP, beside the device */
+struct vhca_kqp {
+    uint8_t  type;               /* enum ib_uverbs_qp_type */
+    uint8_t  state;              /* enum ib_qp_state, as last modified */
+    bool     sq_sig_all;
+    uint8_t  access;             /* flags and depth as last asked for: what */
+    uint8_t  dest_rd_atomic;     /* is enabled follows from both */
+    uint32_t max_send_wr, max_send_sge, max_inline;
+    uint32_t max_recv_wr, max_recv_sge;
+};
+
+struct vhca_ksrq {
+    uint32_t max_wr, max_sge;
+};
 
 struct vhca_uobj {
     enum vhca_uobj_kind kind;
@@ -107,6 +129,9 @@ struct vhca_uobj {
         uint64_t page_size;      /* unit of its translation */
         uint32_t page_offset;    /* of its first byte in the first page */
     } umem;
+    uint8_t             cqe_size; /* verbs CQ */
+    struct vhca_kqp     qp;
+    struct vhca_ksrq    srq;
 };
 
 struct vhca_ctx {
@@ -215,13 +240,33 @@ int vhca_obj_umem_reg(struct vhca_req *req);
 int vhca_obj_umem_dereg(struct vhca_req *req);
 int vhca_obj_cq_create(struct vhca_req *req);
 int vhca_obj_cq_destroy(struct vhca_req *req);
+int vhca_obj_cq_resize(struct vhca_req *req); /* legacy */
 int vhca_obj_async_alloc(struct vhca_req *req);
 int vhca_obj_event_fd_alloc(struct vhca_req *req);
 /* Legacy commands, by INVOKE_WRITE */
 int vhca_obj_alloc_pd(struct vhca_req *req);
 int vhca_obj_create_ah(struct vhca_req *req);
 int vhca_obj_reg_mr(struct vhca_req *req);
+int vhca_obj_rereg_mr(struct vhca_req *req);
 int vhca_obj_comp_channel(struct vhca_req *req);
+
+/* Verbs queue pairs and shared receive queues */
+int vhca_qp_obj_create(struct vhca_req *req);
+int vhca_qp_obj_destroy(struct vhca_req *req);
+int vhca_qp_obj_modify(struct vhca_req *req);    /* legacy */
+int vhca_qp_obj_modify_ex(struct vhca_req *req); /* legacy */
+int vhca_qp_obj_query(struct vhca_req *req);     /* legacy */
+int vhca_srq_obj_create(struct vhca_req *req);
+int vhca_srq_obj_destroy(struct vhca_req *req);
+int vhca_srq_obj_modify(struct vhca_req *req);   /* legacy */
+int vhca_srq_obj_query(struct vhca_req *req);    /* legacy */
+/** The errno the kernel makes of a command's status. */
+int vhca_fw_errno(const struct vhca_fw *fw);
+/** Events of these types go to the file of asynchronous events that attribute
+ *  `id` names, if it does. */
+int vhca_subscribe_async(struct vhca_req *req, uint16_t id,
+                         const uint16_t *types, unsigned num, uint32_t number,
+                         uint64_t cookie);
 
 /* ---- firmware commands: devx.c and one file an object ---- */
 
@@ -248,6 +293,9 @@ int vhca_devx_subscribe_event(struct vhca_req *req);
 bool vhca_cmd_fail(struct vhca_cmd *cmd, uint8_t status, uint32_t syndrome);
 
 /* Decoders: true, or false with cmd->fw set */
+bool vhca_cmd_query_hca_cap(struct vhca_cmd *cmd);
+bool vhca_cmd_query_lag(struct vhca_cmd *cmd);
+bool vhca_cmd_query_hca_vport_context(struct vhca_cmd *cmd);
 bool vhca_cmd_create_mkey(struct vhca_cmd *cmd);
 bool vhca_cmd_query_mkey(struct vhca_cmd *cmd);
 bool vhca_cmd_create_cq(struct vhca_cmd *cmd);

@@ -10,6 +10,7 @@ VHCA_KERNEL_SOURCES = \
     src/vhca/devx.c \
     src/vhca/devx_mkey.c \
     src/vhca/devx_qp.c \
+    src/vhca/devx_query.c \
     src/vhca/devx_queue.c \
     src/vhca/fdtab.c \
     src/vhca/kernel.h \
@@ -17,12 +18,18 @@ VHCA_KERNEL_SOURCES = \
     src/vhca/prm_table.c \
     src/vhca/prm_table.h \
     src/vhca/sysfs.c \
+    src/vhca/trace_cmd.c \
     src/vhca/umem.c \
     src/vhca/uobj.c \
     src/vhca/uverbs.c \
     src/vhca/uverbs_cq.c \
     src/vhca/uverbs_dev.c \
+    src/vhca/uverbs_mr.c \
+    src/vhca/uverbs_modify.c \
     src/vhca/uverbs_obj.c \
+    src/vhca/uverbs_qp.c \
+    src/vhca/uverbs_qp.h \
+    src/vhca/uverbs_srq.c \
     src/vhca/vhca.h
 
 # The NIC side: the fabric between processes, queues, keys, execution
@@ -35,17 +42,26 @@ VHCA_NIC_SOURCES = \
     src/vhca/event.c \
     src/vhca/exec.c \
     src/vhca/fabric.c \
+    src/vhca/fault.c \
+    src/vhca/fault.h \
+    src/vhca/fault_spec.c \
     src/vhca/mkey.c \
     src/vhca/nic.h \
     src/vhca/pages.c \
     src/vhca/qp.c \
     src/vhca/resp.c \
+    src/vhca/share.c \
     src/vhca/srq.c \
     src/vhca/stat.c \
     src/vhca/sweep.c \
     src/vhca/sync.c \
     src/vhca/table.c \
     src/vhca/timer.c \
+    src/vhca/ud.c \
+    src/vhca/trace.c \
+    src/vhca/trace.h \
+    src/vhca/trace_wqe.c \
+    src/vhca/watch.c \
     src/vhca/who.c \
     src/vhca/wqe.h
 
@@ -77,6 +93,8 @@ test_unit_test_prm_table_LDADD    = $(CMOCKA_LIBS)
 # The kernel side with a NIC side that only remembers what it was told
 check_LTLIBRARIES  += libvhca_kernel_test.la
 libvhca_kernel_test_la_SOURCES  = $(VHCA_KERNEL_SOURCES) \
+                                  src/vhca/fault.h src/vhca/trace.c \
+                                  src/vhca/trace.h \
                                   test/unit/vhca_devx_fixture.c \
                                   test/unit/vhca_devx_fixture.h \
                                   test/unit/vhca_nic_fixture.c \
@@ -95,3 +113,24 @@ test_vhca_test_kernel_side_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS) \
 test_vhca_test_kernel_side_LDADD    = $(IBVERBS_LIBS) $(CMOCKA_LIBS)
 
 dist_check_SCRIPTS += test/vhca/kernel_side.sh
+
+# rdma-core's own tests
+dist_check_SCRIPTS += test/vhca/pyverbs.sh
+TESTS              += test/vhca/pyverbs.sh
+EXTRA_DIST         += test/vhca/pyverbs-skips.txt
+
+# Faults on demand: run by faults.sh
+check_PROGRAMS     += test/vhca/test_faults
+dist_check_SCRIPTS += test/vhca/faults.sh
+TESTS              += test/vhca/faults.sh
+test_vhca_test_faults_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/test \
+                                 $(IBVERBS_CFLAGS) $(CMOCKA_CFLAGS)
+test_vhca_test_faults_LDADD    = libhxtest.la $(IBVERBS_LIBS) $(CMOCKA_LIBS)
+
+# Programs that know verbs only
+check_PROGRAMS     += test/vhca/test_verbs
+dist_check_SCRIPTS += test/vhca/verbs.sh test/vhca/verbs_objects.sh
+TESTS              += test/vhca/verbs.sh test/vhca/verbs_objects.sh
+test_vhca_test_verbs_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS) \
+                                $(CMOCKA_CFLAGS)
+test_vhca_test_verbs_LDADD    = $(IBVERBS_LIBS) $(CMOCKA_LIBS)

@@ -4,6 +4,39 @@
 
 #include "nic.h"
 
+static enum nic_gauge gauge_of(const struct nic_mkey *key)
+{
+    bool remote = key->rights & (NIC_RR | NIC_RW | NIC_RA);
+
+    return key->over_umem ?
+           (remote ? NIC_GAUGE_MKEY_REMOTE : NIC_GAUGE_MKEY_LOCAL) :
+           (remote ? NIC_GAUGE_MR_REMOTE : NIC_GAUGE_MR_LOCAL);
+}
+
+static bool mkey_attr_ok(const struct vhca_mkey_attr *attr, struct vhca_fw *fw)
+{
+    if (!nic_obj_mine(nic_obj_find(NIC_PD, attr->pdn), attr->owner)) {
+        return nic_fail(fw, VHCA_FW_BAD_RESOURCE, 0);
+    }
+    if ((attr->len == 0) || (attr->start + attr->len - 1 < attr->start)) {
+        return nic_fail(fw, VHCA_FW_BAD_PARAM, 0);
+    }
+
+    return true;
+}
+
+static void mkey_set(struct nic_mkey *key, const struct vhca_mkey_attr *attr)
+{
+    key->pdn      = attr->pdn;
+    key->qpn      = attr->qpn;
+    key->start    = attr->start;
+    key->len      = attr->len;
+    key->va_delta = attr->va_delta;
+    key->rights   = (attr->lr ? NIC_LR : 0) | (attr->lw ? NIC_LW : 0) |
+                    (attr->rr ? NIC_RR : 0) | (attr->rw ? NIC_RW : 0) |
+                    (attr->a ? NIC_RA : 0);
+}
+
 bool vhca_mkey_create(const struct vhca_mkey_attr *attr, uint32_t *index_p,
                       struct vhca_fw *fw)
 {
@@ -12,11 +45,8 @@ bool vhca_mkey_create(const struct vhca_mkey_attr *attr, uint32_t *index_p,
     if (NIC_FAB == NULL) {
         return nic_fail(fw, VHCA_FW_BAD_SYS_STATE, 0);
     }
-    if (!nic_obj_mine(nic_obj_find(NIC_PD, attr->pdn), attr->owner)) {
-        return nic_fail(fw, VHCA_FW_BAD_RESOURCE, 0);
-    }
-    if ((attr->len == 0) || (attr->start + attr->len - 1 < attr->start)) {
-        return nic_fail(fw, VHCA_FW_BAD_PARAM, 0);
+    if (!mkey_attr_ok(attr, fw) || nic_fault_mkeys(fw)) {
+        return false;
     }
 
     key = (struct nic_mkey*)(void*)nic_obj_alloc(NIC_MKEY, attr->owner);
@@ -24,22 +54,12 @@ bool vhca_mkey_create(const struct vhca_mkey_attr *attr, uint32_t *index_p,
         return nic_fail(fw, VHCA_FW_NO_RESOURCES, 0);
     }
 
-    key->pdn       = attr->pdn;
-    key->qpn       = attr->qpn;
-    key->start     = attr->start;
-    key->len       = attr->len;
-    key->va_delta  = attr->va_delta;
     key->tag       = attr->tag;
     key->over_umem = attr->over_umem;
-    key->rights    = (attr->lr ? NIC_LR : 0) | (attr->lw ? NIC_LW : 0) |
-                     (attr->rr ? NIC_RR : 0) | (attr->rw ? NIC_RW : 0) |
-                     (attr->a ? NIC_RA : 0);
-
+    mkey_set(key, attr);
+    nic_share_record(key);
     nic_gauge_add(NIC_GAUGE_MKEY, 1);
-    if (key->over_umem) {
-        nic_gauge_add((key->rights & (NIC_RR | NIC_RW | NIC_RA)) ?
-                      NIC_GAUGE_MKEY_REMOTE : NIC_GAUGE_MKEY_LOCAL, 1);
-    }
+    nic_gauge_add(gauge_of(key), 1);
     *index_p = nic_obj_publish(NIC_MKEY, &key->obj);
     return true;
 }
@@ -67,12 +87,34 @@ bool vhca_mkey_destroy(uint32_t owner, uint32_t index, struct vhca_fw *fw)
 
     nic_obj_hide(&key->obj);
     nic_quiesce_key(index);
+    nic_share_release(key);
     nic_gauge_add(NIC_GAUGE_MKEY, -1);
-    if (key->over_umem) {
-        nic_gauge_add((key->rights & (NIC_RR | NIC_RW | NIC_RA)) ?
-                      NIC_GAUGE_MKEY_REMOTE : NIC_GAUGE_MKEY_LOCAL, -1);
-    }
+    nic_gauge_add(gauge_of(key), -1);
     nic_obj_free(NIC_MKEY, &key->obj);
+    return true;
+}
+
+/* Meanwhile nobody finds it; what moves bytes with it is waited for. */
+bool vhca_mkey_modify(uint32_t index, const struct vhca_mkey_attr *attr,
+                      struct vhca_fw *fw)
+{
+    struct nic_mkey *key = mkey_mine(attr->owner, index);
+
+    if (key == NULL) {
+        return nic_fail(fw, VHCA_FW_BAD_RESOURCE, 0);
+    }
+    if (!mkey_attr_ok(attr, fw)) {
+        return false;
+    }
+
+    nic_obj_hide(&key->obj);
+    nic_quiesce_key(index);
+    nic_gauge_add(gauge_of(key), -1);
+    nic_share_release(key);
+    mkey_set(key, attr);
+    nic_share_record(key);
+    nic_gauge_add(gauge_of(key), 1);
+    atomic_store(&key->obj.number, index);
     return true;
 }
 

@@ -25,11 +25,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "vhca.h"
 #include "wqe.h"
 
 #define NIC_MAGIC      0x0062616661636876ull /* "vhcafab" */
-#define NIC_VERSION    1
+#define NIC_VERSION    2
 
 #define NIC_PAGE       4096u
 #define NIC_PROCS      1024u
@@ -93,9 +94,13 @@ enum nic_stat {
     NIC_STAT_DOORBELL_SQ,
     NIC_STAT_DOORBELL_RQ,
     NIC_STAT_DOORBELL_ARM,
+    NIC_STAT_WATCH_SQ,        /* found in a doorbell record, not by a call */
+    NIC_STAT_WATCH_RQ,
     NIC_STAT_EVENT_SENT,
     NIC_STAT_EVENT_DEFERRED,
     NIC_STAT_RECOVERED,       /* locks and queues inherited from the dead */
+    NIC_STAT_FAULT_HITS,
+    NIC_STAT_COPY_CALLS,      /* bytes that the kernel copied: system calls */
     NIC_STAT_SYNDROME,        /* + syndrome */
     NIC_STATS = NIC_STAT_SYNDROME + 0x30
 };
@@ -107,7 +112,8 @@ enum nic_stat {
     "wqe_inline.rdma_write", "wqe_inline.send", "bytes.rdma_write", \
     "bytes.rdma_read", "bytes.send", "cqe.req", "cqe.resp", "cqe.error", \
     "rnr.stalls", "retry.stalls", "doorbell.sq", "doorbell.rq", \
-    "doorbell.arm", "event.sent", "event.deferred", "engine.recovered"
+    "doorbell.arm", "watch.sq", "watch.rq", "event.sent", "event.deferred", \
+    "engine.recovered", "fault.hits", "copy.calls"
 
 /* Gauges: how many there are now, the most there have been, and the most that
  * one process has had */
@@ -123,12 +129,14 @@ enum nic_gauge {
     NIC_GAUGE_QP,
     NIC_GAUGE_MKEY_REMOTE,
     NIC_GAUGE_MKEY_LOCAL,
+    NIC_GAUGE_MR_REMOTE,       /* keys over no umem */
+    NIC_GAUGE_MR_LOCAL,
     NIC_GAUGES
 };
 
 #define NIC_GAUGE_NAMES \
     "proc", "ctx", "pd", "umem", "uar", "mkey", "cq", "rmp", "qp", \
-    "mkey_remote", "mkey_local"
+    "mkey_remote", "mkey_local", "mr_remote", "mr_local"
 
 struct nic_gauge_cell {
     _Atomic int64_t now, max, max_per_proc;
@@ -187,7 +195,8 @@ struct nic_obj {
 };
 
 struct nic_owner {
-    struct nic_obj obj;
+    struct nic_obj   obj;
+    _Atomic uint32_t by_call;  /* its software rings by call: watch.c */
     uint32_t       dev;
     uint32_t       roce;
 };
@@ -203,6 +212,17 @@ struct nic_pd {
 #define NIC_RW 0x08
 #define NIC_RA 0x10
 
+/* How another process comes to the memory of a key: share.c */
+struct nic_share {
+    uint64_t         dev, ino;
+    uint64_t         off;      /* in the file, of the key's first byte */
+    int32_t          fd;       /* of the owner */
+    uint32_t         file;     /* the owner's note of it */
+    uint32_t         page;
+    uint32_t         fixed;    /* needs no seal: it cannot shrink anyway */
+    _Atomic uint32_t viewed;   /* somebody has mapped it */
+};
+
 struct nic_mkey {
     struct nic_obj obj;
     uint32_t       pdn;
@@ -212,6 +232,8 @@ struct nic_mkey {
     uint8_t        tag;
     uint8_t        rights;
     uint8_t        over_umem;
+    uint64_t       share_id;   /* never used again; 0: cannot be mapped */
+    struct nic_share share;
 } __attribute__((aligned(64)));
 
 /* Queue memory: pages of the pool, in one run or listed in a table */
@@ -230,6 +252,7 @@ struct nic_subs {
 
 struct nic_cq {
     struct nic_obj   obj;
+    _Atomic uint32_t by_call;  /* its software has rung by call */
     struct nic_lock  lock;
     uint8_t          log_size;
     uint8_t          cqe_size;
@@ -248,6 +271,7 @@ struct nic_cq {
 /* A receive queue: an RMP, or the own one of a QP */
 struct nic_rmp {
     struct nic_obj   obj;
+    _Atomic uint32_t by_call;  /* its software has rung by call */
     struct nic_lock  lock;
     uint32_t         pdn;
     uint8_t          log_size, log_stride;
@@ -260,6 +284,7 @@ struct nic_rmp {
     _Atomic uint32_t nstalled;
     uint32_t         stalled_all; /* too many: look at every QP */
     uint32_t         stalled[NIC_STALLED];
+    _Atomic uint32_t limit;       /* an event when fewer are left, once */
     struct nic_mem   ring, db;
     struct nic_subs  subs;
 } __attribute__((aligned(64)));
@@ -270,6 +295,7 @@ enum nic_stall {
 
 struct nic_qp {
     struct nic_obj   obj;
+    _Atomic uint32_t by_call;     /* its software has rung by call */
     struct vhca_qp_attr   attr;   /* addresses: of the owner's process */
     struct vhca_qp_modify last;
     _Atomic uint32_t state;       /* enum vhca_qp_state */
@@ -286,6 +312,7 @@ struct nic_qp {
     _Atomic uint32_t rcv_psn __attribute__((aligned(64)));
     _Atomic uint32_t rx_busy;     /* 1 << 31 | counter of a WQE taken */
     _Atomic uint64_t rx_journal;  /* where its CQE went */
+    _Atomic uint32_t ud_rx;       /* id of who delivers a datagram */
 
     /* requester: by the holder of run */
     _Atomic uint32_t run __attribute__((aligned(64)));
@@ -341,6 +368,10 @@ struct nic_header {
     struct nic_gauge_cell gauge[NIC_GAUGES];
     _Atomic uint64_t past[NIC_STATS]; /* counters of processes that are gone */
     struct nic_cell  cell[NIC_CELLS];
+    struct vhca_faults faults;    /* of every process */
+    /* Read at every doorbell, written when a key goes that others had mapped */
+    _Atomic uint32_t share_epoch __attribute__((aligned(64)));
+    _Atomic uint64_t share_ids   __attribute__((aligned(64)));
 };
 
 struct nic_fabric {
@@ -501,7 +532,17 @@ struct nic_side {
     uint32_t     proc;             /* id; the calling process is one of both */
     unsigned     n;
     struct iovec iov[WQE_MAX_SGE];
+    /* The same bytes in the calling process, where touching them cannot fault;
+     * NULL: nowhere */
+    void        *here[WQE_MAX_SGE];
 };
+
+static inline void nic_side_add(struct nic_side *side, void *at,
+                                uint64_t len, void *here)
+{
+    side->iov[side->n]    = (struct iovec) { at, len };
+    side->here[side->n++] = here;
+}
 
 enum nic_moved {
     NIC_MOVED,
@@ -515,6 +556,65 @@ enum nic_moved nic_move(struct nic_side *dst, struct nic_side *src,
                         uint64_t len, const struct nic_key_use *keys,
                         unsigned nkeys);
 
+/* share.c: the memory of keys, mapped here */
+#define NIC_VIEW_SETS 256
+#define NIC_VIEW_WAYS 4
+
+struct nic_view {
+    _Atomic uint64_t id;           /* of the key's share; 0: empty */
+    void            *base;         /* NULL: cannot be mapped */
+};
+
+struct nic_view_set {
+    struct nic_view way[NIC_VIEW_WAYS];
+} __attribute__((aligned(64)));
+
+extern struct nic_view_set nic_views[NIC_VIEW_SETS];
+extern _Atomic uint32_t    nic_share_seen;
+
+void    nic_share_record(struct nic_mkey *key);
+void    nic_share_release(struct nic_mkey *key);
+void   *nic_share_view(struct nic_mkey *key, uint64_t addr, uint64_t spare);
+void    nic_share_trim_now(uint32_t epoch);
+void    nic_share_fork_child(void);
+
+/* Where the key's address is in this process, or NULL. The caller has announced
+ * the key, and `spare` is what it announced of all. */
+static inline void *nic_share_here(struct nic_mkey *key, uint64_t addr,
+                                   uint64_t spare)
+{
+    uint64_t id = key->share_id;
+    struct nic_view *view;
+    unsigned i;
+
+    if (id == 0) {
+        return NULL;
+    }
+
+    view = nic_views[id % NIC_VIEW_SETS].way;
+    for (i = 0; i < NIC_VIEW_WAYS; ++i, ++view) {
+        if (atomic_load(&view->id) == id) {
+            return (view->base == NULL) ?
+                   NULL : (char*)view->base + (addr - key->start);
+        }
+    }
+
+    return nic_share_view(key, addr, spare);
+}
+
+/* Outside of any request */
+static inline void nic_share_trim(void)
+{
+    uint32_t epoch = atomic_load_explicit(&NIC_FAB->hdr.share_epoch,
+                                          memory_order_relaxed);
+
+    if (__builtin_expect(epoch != atomic_load_explicit(&nic_share_seen,
+                                                       memory_order_relaxed),
+                         0)) {
+        nic_share_trim_now(epoch);
+    }
+}
+
 /* cq.c */
 struct nic_cqe {
     uint8_t  opcode;
@@ -524,13 +624,18 @@ struct nic_cqe {
     uint16_t counter;
     uint32_t qpn, uidx, rqpn;
     uint32_t byte_cnt;
+    uint16_t slid;
     uint32_t imm;                  /* as it came, big endian */
+    uint8_t  ninline;              /* bytes of data in the CQE itself */
+    uint8_t  inline_room;          /* 32 or 64: where they lie */
+    const void *inline_data;
 };
 
 bool    nic_cq_post(uint32_t cqn, const struct nic_cqe *cqe,
                     _Atomic uint64_t *journal, uint32_t ci);
 uint32_t nic_cq_pi(uint32_t cqn, bool *valid_p);
 int     nic_cq_arm(struct nic_cq *cq);
+bool    nic_cq_look(struct nic_cq *cq, uint32_t cqn);
 void    nic_cq_release(struct nic_cq *cq);
 
 /* srq.c */
@@ -548,6 +653,7 @@ enum nic_taken nic_rmp_take(uint32_t rmpn, struct nic_qp *qp, bool wait,
                             struct nic_rwqe *rwqe_p);
 bool    nic_rmp_take_flush(uint32_t rmpn, uint16_t *counter_p);
 void    nic_rmp_refilled(uint32_t rmpn, struct nic_exec *x);
+bool    nic_rmp_posted(const struct nic_rmp *rmp);
 void    nic_rmp_release(struct nic_rmp *rmp);
 
 /* qp.c */
@@ -575,10 +681,11 @@ struct nic_op {
     struct nic_qp   *qp;           /* requester */
     struct nic_qp   *peer;         /* responder, while x says so */
     uint8_t          opcode, opmod;
-    bool             solicited, inl;
+    bool             solicited, inl, signalled;
     uint32_t         imm;
     uint64_t         raddr;
     uint32_t         rkey;
+    struct wqe_av    av;           /* UD, as in the WQE */
     uint64_t         atomic[4];    /* as in the WQE */
     unsigned         atomic_len;   /* bytes of them */
     uint64_t         len;
@@ -589,19 +696,55 @@ struct nic_op {
     struct nic_key_use keys[2 * WQE_MAX_SGE + 1];
     struct nic_side  local;
     uint64_t         inline_data[WQE_MAX_DS * WQE_SEG / 8];
+    unsigned         cqe_len;      /* data that the requester's CQE carries */
+    uint64_t         cqe_data[8];  /* or the responder's */
 };
 
 enum nic_verdict nic_resp_execute(struct nic_op *op);
+uint8_t nic_resp_scatter(struct nic_op *op, const struct nic_rwqe *rwqe,
+                         struct nic_side *side);
+enum nic_verdict nic_ud_execute(struct nic_op *op); /* ud.c */
 bool    nic_resp_reachable(struct nic_exec *x, struct nic_qp *qp);
 enum nic_verdict nic_atomic(struct nic_op *op);
 bool    nic_op_use_key(struct nic_op *op, struct nic_side *side, uint32_t key,
                        uint32_t pdn, uint32_t qpn, uint64_t addr, uint64_t len,
                        uint8_t rights);
 
+/* fault.c and trace_wqe.c: what a process or the fabric has switched on */
+#define NIC_HOOK_FAULT 0x1
+#define NIC_HOOK_TRACE 0x2
+
+extern uint32_t nic_hooks;             /* set before the fabric is used */
+
+/* All that the engine looks at while nothing is switched on. */
+static inline bool nic_hooked(void)
+{
+    return __builtin_expect((nic_hooks |
+                             atomic_load_explicit(&NIC_FAB->hdr.faults.num,
+                                                  memory_order_relaxed)) != 0,
+                            0);
+}
+
+int     nic_fault_load(void);
+bool    nic_fault_mkeys(struct vhca_fw *fw);
+uint8_t nic_fault_wqe(const struct nic_qp *qp, uint8_t opcode);
+bool    nic_fault_link(const struct nic_qp *qp);
+int     nic_trace_load(void);
+void    nic_trace_wqe(const struct nic_qp *qp, const void *wqe, size_t len,
+                      uint32_t index);
+void    nic_trace_cqe(uint32_t cqn, const struct nic_cqe *cqe);
+
 /* timer.c */
 void    nic_timer_stall(struct nic_qp *qp);
 bool    nic_timer_serves(const struct nic_qp *qp);
 void    nic_timer_poke(void);
+
+/* watch.c: queues whose software does not ring by call */
+void    nic_watch_qp(struct nic_qp *qp);
+void    nic_watch_forget(enum nic_kind kind, const struct nic_obj *obj);
+void    nic_watch_called(enum nic_kind kind, struct nic_obj *obj,
+                         _Atomic uint32_t *by_call);
+void    nic_watch_fork_child(void);
 
 /* event.c */
 void    nic_event_send(const struct nic_subs *subs, uint16_t type,

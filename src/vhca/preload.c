@@ -95,6 +95,19 @@ static void fill_cdev_stat(struct stat *st, unsigned dev)
     st->st_blksize = VHCA_PAGE_SIZE;
 }
 
+static void fill_cdev_statx(struct statx *stx, const struct stat *st)
+{
+    memset(stx, 0, sizeof(*stx));
+    stx->stx_mask       = STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_INO;
+    stx->stx_mode       = (uint16_t)st->st_mode;
+    stx->stx_nlink      = (uint32_t)st->st_nlink;
+    stx->stx_ino        = st->st_ino;
+    stx->stx_dev_minor  = minor(st->st_dev);
+    stx->stx_rdev_major = VHCA_CDEV_MAJOR;
+    stx->stx_rdev_minor = minor(st->st_rdev);
+    stx->stx_blksize    = (uint32_t)st->st_blksize;
+}
+
 /* struct stat and struct stat64 are one on x86-64 */
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "LP64");
 
@@ -217,6 +230,27 @@ DEFINE_STAT(lstat64, stat64)
 
 DEFINE_FSTAT(fstat, stat)
 DEFINE_FSTAT(fstat64, stat64)
+
+/* coreutils' ls and stat use it. */
+EXPORT int statx(int dirfd, const char *path, int flags, unsigned mask,
+                 struct statx *stx)
+{
+    char buf[PATH_MAX];
+    struct stat st;
+    int dev;
+
+    if (__builtin_expect(path_maybe_ours(path), 0)) {
+        dev = vhca_cdev_number(path);
+        if (dev >= 0) {
+            fill_cdev_stat(&st, (unsigned)dev);
+            fill_cdev_statx(stx, &st);
+            return 0;
+        }
+        path = vhca_sysfs_path(path, buf, sizeof(buf));
+    }
+
+    return NEXT(statx)(dirfd, path, flags, mask, stx);
+}
 
 /* Programs linked with a glibc before 2.33 call these. */
 extern int __xstat(int ver, const char *path, struct stat *st);

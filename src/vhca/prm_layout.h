@@ -58,7 +58,8 @@
     F(ads, dei_cfi, 0x120, 0x01, PRM_NO)                        \
     F(ads, eth_prio, 0x121, 0x03, PRM_RTR)                      \
     F(ads, sl, 0x124, 0x04, PRM_RTR)                            \
-    F(ads, vhca_port_num, 0x128, 0x08, PRM_INI | PRM_RTR)       \
+    F(ads, vhca_port_num, 0x128, 0x08,                          \
+      PRM_INI | PRM_RTR | PRM_RTS)                              \
     F(ads, rmac_47_32, 0x130, 0x10, PRM_RTR)                    \
     F(ads, rmac_31_0, 0x140, 0x20, PRM_RTR)
 
@@ -163,8 +164,8 @@
     F(qpc, reserved_at_600, 0x600, 0x20, PRM_RSV)                 \
     F(qpc, reserved_at_620, 0x620, 0x0f, PRM_RSV)                 \
     F(qpc, cgs, 0x62f, 0x01, PRM_NO)                              \
-    F(qpc, cs_req, 0x630, 0x08, PRM_NO)                           \
-    F(qpc, cs_res, 0x638, 0x08, PRM_NO)                           \
+    F(qpc, cs_req, 0x630, 0x08, PRM_CRE)                          \
+    F(qpc, cs_res, 0x638, 0x08, PRM_CRE)                          \
     F(qpc, dc_access_key, 0x640, 0x40, PRM_NO)                    \
     F(qpc, reserved_at_680, 0x680, 0x03, PRM_RSV)                 \
     F(qpc, dbr_umem_valid, 0x683, 0x01, PRM_KRN)                  \
@@ -499,6 +500,59 @@
     F(query_lag_in, op_mod, 0x030, 0x10, PRM_NO)                \
     F(query_lag_in, reserved_at_40, 0x040, 0x40, PRM_RSV)
 
+#define VHCA_PRM_HCA_VPORT_CONTEXT(F)                                        \
+    F(hca_vport_context, field_select, 0x000, 0x20, PRM_OUT)                 \
+    F(hca_vport_context, reserved_at_20, 0x020, 0xe0, PRM_OUT)               \
+    F(hca_vport_context, sm_virt_aware, 0x100, 0x01, PRM_OUT)                \
+    F(hca_vport_context, has_smi, 0x101, 0x01, PRM_OUT)                      \
+    F(hca_vport_context, has_raw, 0x102, 0x01, PRM_OUT)                      \
+    F(hca_vport_context, grh_required, 0x103, 0x01, PRM_OUT)                 \
+    F(hca_vport_context, reserved_at_104, 0x104, 0x04, PRM_OUT)              \
+    F(hca_vport_context, num_port_plane, 0x108, 0x08, PRM_OUT)               \
+    F(hca_vport_context, port_physical_state, 0x110, 0x04, PRM_OUT)          \
+    F(hca_vport_context, vport_state_policy, 0x114, 0x04, PRM_OUT)           \
+    F(hca_vport_context, port_state, 0x118, 0x04, PRM_OUT)                   \
+    F(hca_vport_context, vport_state, 0x11c, 0x04, PRM_OUT)                  \
+    F(hca_vport_context, reserved_at_120, 0x120, 0x20, PRM_OUT)              \
+    F(hca_vport_context, system_image_guid, 0x140, 0x40, PRM_OUT)            \
+    F(hca_vport_context, port_guid, 0x180, 0x40, PRM_OUT)                    \
+    F(hca_vport_context, node_guid, 0x1c0, 0x40, PRM_OUT)                    \
+    F(hca_vport_context, cap_mask1, 0x200, 0x20, PRM_OUT)                    \
+    F(hca_vport_context, cap_mask1_field_select, 0x220, 0x20, PRM_OUT)       \
+    F(hca_vport_context, cap_mask2, 0x240, 0x20, PRM_OUT)                    \
+    F(hca_vport_context, cap_mask2_field_select, 0x260, 0x20, PRM_OUT)       \
+    F(hca_vport_context, reserved_at_280, 0x280, 0x80, PRM_OUT)              \
+    F(hca_vport_context, lid, 0x300, 0x10, PRM_OUT)                          \
+    F(hca_vport_context, reserved_at_310, 0x310, 0x04, PRM_OUT)              \
+    F(hca_vport_context, init_type_reply, 0x314, 0x04, PRM_OUT)              \
+    F(hca_vport_context, lmc, 0x318, 0x03, PRM_OUT)                          \
+    F(hca_vport_context, subnet_timeout, 0x31b, 0x05, PRM_OUT)               \
+    F(hca_vport_context, sm_lid, 0x320, 0x10, PRM_OUT)                       \
+    F(hca_vport_context, sm_sl, 0x330, 0x04, PRM_OUT)                        \
+    F(hca_vport_context, reserved_at_334, 0x334, 0x0c, PRM_OUT)              \
+    F(hca_vport_context, qkey_violation_counter, 0x340, 0x10, PRM_OUT)       \
+    F(hca_vport_context, pkey_violation_counter, 0x350, 0x10, PRM_OUT)       \
+    F(hca_vport_context, reserved_at_360, 0x360, 0xca0, PRM_OUT)
+
+#define VHCA_PRM_QUERY_HCA_VPORT_CONTEXT_IN(F)                               \
+    F(query_hca_vport_context_in, opcode, 0x000, 0x10, PRM_ALL)              \
+    F(query_hca_vport_context_in, uid, 0x010, 0x10, PRM_KRN)                 \
+    F(query_hca_vport_context_in, reserved_at_20, 0x020, 0x10, PRM_RSV)      \
+    F(query_hca_vport_context_in, op_mod, 0x030, 0x10, PRM_NO)               \
+    F(query_hca_vport_context_in, other_vport, 0x040, 0x01, PRM_NO)          \
+    F(query_hca_vport_context_in, reserved_at_41, 0x041, 0x0b, PRM_RSV)      \
+    F(query_hca_vport_context_in, port_num, 0x04c, 0x04, PRM_NO)             \
+    F(query_hca_vport_context_in, vport_number, 0x050, 0x10, PRM_NO)         \
+    F(query_hca_vport_context_in, reserved_at_60, 0x060, 0x20, PRM_RSV)
+
+#define VHCA_PRM_QUERY_HCA_VPORT_CONTEXT_OUT(F)                              \
+    F(query_hca_vport_context_out, status, 0x000, 0x08, PRM_OUT)             \
+    F(query_hca_vport_context_out, reserved_at_8, 0x008, 0x18, PRM_OUT)      \
+    F(query_hca_vport_context_out, syndrome, 0x020, 0x20, PRM_OUT)           \
+    F(query_hca_vport_context_out, reserved_at_40, 0x040, 0x40, PRM_OUT)     \
+    F(query_hca_vport_context_out, hca_vport_context, 0x080, 0x1000,         \
+      PRM_SUB(hca_vport_context))
+
 #define VHCA_PRM_CREATE_MKEY_OUT(F)                             \
     F(create_mkey_out, status, 0x000, 0x08, PRM_OUT)            \
     F(create_mkey_out, reserved_at_8, 0x008, 0x18, PRM_OUT)     \
@@ -617,6 +671,7 @@
     F(cmd_hca_cap, roce, 0x21d, 0x01, PRM_OUT)                  \
     F(cmd_hca_cap, atomic, 0x21e, 0x01, PRM_OUT)                \
     F(cmd_hca_cap, cq_oi, 0x220, 0x01, PRM_OUT)                 \
+    F(cmd_hca_cap, cq_resize, 0x221, 0x01, PRM_OUT)             \
     F(cmd_hca_cap, pg, 0x227, 0x01, PRM_OUT)                    \
     F(cmd_hca_cap, rc, 0x23f, 0x01, PRM_OUT)                    \
     F(cmd_hca_cap, uar_4k, 0x240, 0x01, PRM_OUT)                \
@@ -663,6 +718,7 @@
     S(mkc, VHCA_PRM_MKC, 0x200, true)                           \
     S(cqc, VHCA_PRM_CQC, 0x200, true)                           \
     S(lagc, VHCA_PRM_LAGC, 0x040, true)                         \
+    S(hca_vport_context, VHCA_PRM_HCA_VPORT_CONTEXT, 0x1000, true) \
     S(create_mkey_in, VHCA_PRM_CREATE_MKEY_IN, 0x880, true)     \
     S(create_cq_in, VHCA_PRM_CREATE_CQ_IN, 0x880, true)         \
     S(create_rmp_in, VHCA_PRM_CREATE_RMP_IN, 0x880, true)       \
@@ -680,6 +736,8 @@
     S(destroy_mkey_in, VHCA_PRM_DESTROY_MKEY_IN, 0x080, true)   \
     S(query_hca_cap_in, VHCA_PRM_QUERY_HCA_CAP_IN, 0x080, true) \
     S(query_lag_in, VHCA_PRM_QUERY_LAG_IN, 0x080, true)         \
+    S(query_hca_vport_context_in, VHCA_PRM_QUERY_HCA_VPORT_CONTEXT_IN, \
+      0x080, true)                                              \
     S(create_mkey_out, VHCA_PRM_CREATE_MKEY_OUT, 0x080, true)   \
     S(create_cq_out, VHCA_PRM_CREATE_CQ_OUT, 0x080, true)       \
     S(create_rmp_out, VHCA_PRM_CREATE_RMP_OUT, 0x080, true)     \
@@ -688,6 +746,8 @@
     S(query_mkey_out, VHCA_PRM_QUERY_MKEY_OUT, 0x980, true)     \
     S(query_hca_cap_out, VHCA_PRM_QUERY_HCA_CAP_OUT, 0x8080, true)\
     S(query_lag_out, VHCA_PRM_QUERY_LAG_OUT, 0x080, true)       \
+    S(query_hca_vport_context_out, VHCA_PRM_QUERY_HCA_VPORT_CONTEXT_OUT, \
+      0x1080, true)                                             \
     S(cmd_hca_cap, VHCA_PRM_CMD_HCA_CAP, 0x8000, false)         \
     S(atomic_caps, VHCA_PRM_ATOMIC_CAPS, 0x8000, false)         \
     S(roce_cap, VHCA_PRM_ROCE_CAP, 0x8000, false)

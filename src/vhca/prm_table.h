@@ -40,7 +40,7 @@ struct vhca_prm_field {
 };
 
 struct vhca_prm_struct {
-    char                         name[20];
+    char                         name[28];
     const struct vhca_prm_field *fields;
     uint16_t                     num_fields;
     uint16_t                     width;   /* bits, trailing list excluded */

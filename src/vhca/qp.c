@@ -27,12 +27,14 @@ enum {
     OPT_RAE         = 1 << 2,
     OPT_RWE         = 1 << 3,
     OPT_PKEY        = 1 << 4,
+    OPT_QKEY        = 1 << 5,
     OPT_RNR_TIMEOUT = 1 << 6,
     OPT_SRA_MAX     = 1 << 8,
     OPT_RRA_MAX     = 1 << 9,
     OPT_RETRY       = 1 << 12,
     OPT_RNR_RETRY   = 1 << 13,
-    OPT_ACK_TIMEOUT = 1 << 14
+    OPT_ACK_TIMEOUT = 1 << 14,
+    OPT_PRI_PORT    = 1 << 16
 };
 
 static struct nic_qp *qp_mine(uint32_t owner, uint32_t qpn)
@@ -68,6 +70,11 @@ static uint8_t qp_check(const struct vhca_qp_attr *attr)
         }
     }
 
+    /* what does not fit beside the CQE's own fields needs a large one */
+    if (((attr->cs_req > 32) && (qp_cq(attr, attr->cqn_snd)->cqe_size < 128)) ||
+        ((attr->cs_res > 32) && (qp_cq(attr, attr->cqn_rcv)->cqe_size < 128))) {
+        return VHCA_FW_BAD_PARAM;
+    }
     if ((attr->user_index > 0xffffff) ||
         ((uintptr_t)attr->dbrec % 8 != 0) ||
         ((attr->rmpn != 0) && (attr->rq != NULL)) ||
@@ -136,6 +143,10 @@ bool vhca_qp_create(const struct vhca_qp_attr *attr, uint32_t *qpn_p,
     if (status != VHCA_FW_OK) {
         return nic_fail(fw, status, 0);
     }
+    /* a command of the user's was asked about when it came */
+    if (attr->verbs && vhca_fault_cmd(0x500 /* CREATE_QP */, fw)) {
+        return false;
+    }
 
     nic_life_renew();
     qp = (struct nic_qp*)(void*)nic_obj_alloc(NIC_QP, attr->owner);
@@ -185,6 +196,7 @@ void nic_qp_release(struct nic_qp *qp)
     struct nic_rmp *rq;
     bool stuck;
 
+    nic_watch_forget(NIC_QP, &qp->obj);
     nic_obj_hide(&qp->obj);
     nic_gauge_add(NIC_GAUGE_QP, -1);
     stuck = !nic_sq_seize(qp) | !nic_quiesce_qp(qpn);
@@ -202,6 +214,7 @@ void nic_qp_release(struct nic_qp *qp)
     nic_mem_unmap(&qp->sq);
     nic_mem_unmap(&qp->db);
     nic_obj_free(NIC_QP, &qp->obj);
+    nic_share_trim();
 }
 
 bool vhca_qp_destroy(uint32_t owner, uint32_t qpn, struct vhca_fw *fw)
@@ -244,6 +257,9 @@ static void qp_merge_access(struct nic_qp *qp, const struct vhca_qp_modify *mod,
     }
     if (mask & OPT_PKEY) {
         qp->last.pkey_index = mod->pkey_index;
+    }
+    if (mask & OPT_QKEY) {
+        qp->last.qkey = mod->qkey;
     }
     if (mask & OPT_RNR_TIMEOUT) {
         qp->last.min_rnr_nak = mod->min_rnr_nak;
@@ -288,11 +304,27 @@ static uint8_t qp_check_rtr(const struct nic_qp *qp,
     return VHCA_FW_OK;
 }
 
+/* A UD QP has no peer: whom a message is for, the WQE says. */
+static void qp_ud_to_rtr(struct nic_qp *qp, const struct vhca_qp_modify *mod)
+{
+    qp_merge_access(qp, mod, mod->opt_param_mask);
+    qp->last.mtu         = vhca_port_cfg(qp->dev)->mtu;
+    qp->last.log_msg_max = qp->last.mtu + 7; /* a message is one packet */
+    qp->mtu_bytes        = 128u << qp->last.mtu;
+    atomic_fetch_add(&qp->epoch, 1);
+}
+
 static uint8_t qp_to_rtr(struct nic_qp *qp, const struct vhca_qp_modify *mod)
 {
     struct vhca_qp_modify *last = &qp->last;
-    uint8_t status              = qp_check_rtr(qp, mod);
+    uint8_t status;
 
+    if (qp->attr.type == VHCA_QP_UD) {
+        qp_ud_to_rtr(qp, mod);
+        return VHCA_FW_OK;
+    }
+
+    status = qp_check_rtr(qp, mod);
     if (status != VHCA_FW_OK) {
         return status;
     }
@@ -312,6 +344,7 @@ static uint8_t qp_to_rtr(struct nic_qp *qp, const struct vhca_qp_modify *mod)
     last->sl           = mod->sl;
     last->tclass       = mod->tclass;
     last->udp_sport    = mod->udp_sport;
+    last->flow_label   = mod->flow_label;
     memcpy(last->rgid, mod->rgid, sizeof(last->rgid));
     memcpy(last->rmac, mod->rmac, sizeof(last->rmac));
     qp->mtu_bytes = 128u << mod->mtu;
@@ -382,6 +415,18 @@ static uint8_t qp_to_init(struct nic_qp *qp, const struct vhca_qp_modify *mod)
     qp->last.rwe         = mod->rwe;
     qp->last.rae         = mod->rae;
     qp->last.atomic_mode = mod->atomic_mode;
+    qp->last.qkey        = mod->qkey;
+    return VHCA_FW_OK;
+}
+
+static uint8_t qp_init_to_init(struct nic_qp *qp,
+                               const struct vhca_qp_modify *mod)
+{
+    if ((mod->opt_param_mask & OPT_PRI_PORT) && (mod->port != 1)) {
+        return VHCA_FW_BAD_PARAM;
+    }
+
+    qp_merge_access(qp, mod, mod->opt_param_mask);
     return VHCA_FW_OK;
 }
 
@@ -478,7 +523,8 @@ static uint8_t qp_transition(struct nic_qp *qp,
         uint8_t  (*apply)(struct nic_qp*, const struct vhca_qp_modify*);
     } table[] = {
         { OP_RST2INIT, VHCA_QP_RST, VHCA_QP_INIT, qp_to_init },
-        { OP_INIT2INIT, VHCA_QP_INIT, VHCA_QP_INIT, qp_to_init },
+        { OP_INIT2INIT, VHCA_QP_INIT, VHCA_QP_INIT,
+          qp_init_to_init },
         { OP_INIT2RTR, VHCA_QP_INIT, VHCA_QP_RTR, qp_to_rtr },
         { OP_RTR2RTS, VHCA_QP_RTR, VHCA_QP_RTS, qp_to_rts },
         { OP_RTS2RTS, VHCA_QP_RTS, VHCA_QP_RTS, qp_rts_to_rts },
@@ -509,6 +555,9 @@ bool vhca_qp_modify(uint32_t owner, uint32_t qpn,
     if (qp == NULL) {
         return nic_fail(fw, VHCA_FW_BAD_RESOURCE, 0);
     }
+    if (qp->attr.verbs && vhca_fault_cmd(mod->opcode, fw)) {
+        return false;
+    }
 
     x = nic_exec_enter();
     if (mod->opcode == OP_2RST) {
@@ -518,6 +567,7 @@ bool vhca_qp_modify(uint32_t owner, uint32_t qpn,
         nic_quiesce_qp(qpn);
         nic_qp_flush_rq(qp); /* what was taken by those who just left */
         nic_sq_run(x, qp);
+        nic_watch_qp(qp); /* what is posted from now on is flushed */
     } else {
         status = qp_transition(qp, mod, &to);
         from   = atomic_load(&qp->state);
@@ -531,6 +581,7 @@ bool vhca_qp_modify(uint32_t owner, uint32_t qpn,
             return nic_fail(fw, status, 0);
         }
         if (to == VHCA_QP_RTR) {
+            nic_watch_qp(qp);
             qp_wake_peer(x, qp);
         } else if (to == VHCA_QP_RTS) {
             nic_sq_run(x, qp);

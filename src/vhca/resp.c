@@ -28,8 +28,8 @@ bool nic_op_use_key(struct nic_op *op, struct nic_side *side, uint32_t key32,
     }
 
     op->keys[op->nkeys++]  = (struct nic_key_use) { key, key32 >> 8 };
-    side->iov[side->n++]   = (struct iovec) { (void*)(addr + key->va_delta),
-                                              len };
+    nic_side_add(side, (void*)(addr + key->va_delta), len,
+                 nic_share_here(key, addr, op->key_mask));
     return true;
 }
 
@@ -172,8 +172,8 @@ static enum nic_verdict resp_rdma(struct nic_op *op, bool write)
 }
 
 /* The receive WQE's list, as far as the message reaches */
-static uint8_t resp_scatter(struct nic_op *op, const struct nic_rwqe *rwqe,
-                            struct nic_side *side)
+uint8_t nic_resp_scatter(struct nic_op *op, const struct nic_rwqe *rwqe,
+                         struct nic_side *side)
 {
     struct nic_rmp *rmp = NIC_FIND(NIC_RMP, nic_rmp, op->peer->rq);
     uint64_t left       = op->len, len;
@@ -216,7 +216,7 @@ static enum nic_verdict resp_send_data(struct nic_op *op,
 {
     struct nic_side scatter;
     enum nic_moved moved;
-    uint8_t syndrome = resp_scatter(op, rwqe, &scatter);
+    uint8_t syndrome = nic_resp_scatter(op, rwqe, &scatter);
 
     if (syndrome == CQE_SYND_LOCAL_LENGTH) {
         return resp_receive_error(op, rwqe, syndrome,
@@ -226,6 +226,12 @@ static enum nic_verdict resp_send_data(struct nic_op *op,
         return resp_receive_error(op, rwqe, syndrome, CQE_SYND_REMOTE_OP);
     }
 
+    if ((op->len != 0) && (op->len <= op->peer->attr.cs_res)) {
+        /* checked like any, but its software finds it in the CQE */
+        scatter.n    = 0;
+        scatter.proc = nic_self.id;
+        nic_side_add(&scatter, op->cqe_data, op->len, op->cqe_data);
+    }
     moved = nic_move(&scatter, &op->local, op->len, op->keys, op->nkeys);
     switch (moved) {
     case NIC_MOVED:
@@ -278,6 +284,11 @@ static enum nic_verdict resp_message(struct nic_op *op)
         return verdict;
     }
 
+    if (!write && (op->len <= qp->attr.cs_res)) {
+        cqe.ninline     = op->len;
+        cqe.inline_room = qp->attr.cs_res;
+        cqe.inline_data = op->cqe_data;
+    }
     cqe.counter = rwqe.counter;
     resp_advance_psn(op);
     if (!nic_cq_post(qp->attr.cqn_rcv, &cqe, &qp->rx_journal, 0)) {
@@ -285,6 +296,30 @@ static enum nic_verdict resp_message(struct nic_op *op)
     }
     atomic_store(&qp->rx_busy, 0);
     return NIC_DONE;
+}
+
+/* What comes back may go into the requester's CQE, if there is to be one. */
+static void resp_into_cqe(struct nic_op *op)
+{
+    if (!op->signalled || (op->len == 0) ||
+        (op->len > op->qp->attr.cs_req)) {
+        return;
+    }
+
+    switch (op->opcode) {
+    case WQE_OP_RDMA_READ:
+    case WQE_OP_ATOMIC_CS:
+    case WQE_OP_ATOMIC_FA:
+    case WQE_OP_MASKED_CS:
+    case WQE_OP_MASKED_FA:
+        op->cqe_len    = op->len;
+        op->local.n    = 0;
+        op->local.proc = nic_self.id;
+        nic_side_add(&op->local, op->cqe_data, op->len, op->cqe_data);
+        break;
+    default:
+        break;
+    }
 }
 
 /* Executes a parsed request. x announces what is used until the caller lets
@@ -297,6 +332,9 @@ enum nic_verdict nic_resp_execute(struct nic_op *op)
     if (op->len > 1ull << op->qp->last.log_msg_max) {
         op->syndrome = CQE_SYND_LOCAL_LENGTH;
         return NIC_FAILED;
+    }
+    if (op->qp->attr.type == VHCA_QP_UD) {
+        return nic_ud_execute(op);
     }
 
     op->peer = resp_find(op->x, op->qp);
@@ -311,6 +349,7 @@ enum nic_verdict nic_resp_execute(struct nic_op *op)
         return resp_nak(op, CQE_SYND_REMOTE_INVAL_REQ, EQE_WQ_INVAL_REQ);
     }
 
+    resp_into_cqe(op);
     switch (op->opcode) {
     case WQE_OP_RDMA_WRITE:
     case WQE_OP_RDMA_READ:

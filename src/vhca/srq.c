@@ -70,6 +70,7 @@ err_free:
 
 void nic_rmp_release(struct nic_rmp *rmp)
 {
+    nic_watch_forget(NIC_RMP, &rmp->obj);
     nic_obj_hide(&rmp->obj);
     if (!rmp->own_of_qp) {
         nic_gauge_add(NIC_GAUGE_RMP, -1);
@@ -97,6 +98,37 @@ bool vhca_rmp_destroy(uint32_t owner, uint32_t rmpn, struct vhca_fw *fw)
     }
 
     nic_rmp_release(rmp);
+    return true;
+}
+
+bool vhca_rmp_set_limit(uint32_t owner, uint32_t rmpn, uint32_t limit,
+                        struct vhca_fw *fw)
+{
+    struct nic_rmp *rmp = (NIC_FAB == NULL) ? NULL :
+                          NIC_FIND(NIC_RMP, nic_rmp, rmpn);
+
+    if ((rmp == NULL) || !nic_obj_mine(&rmp->obj, owner)) {
+        return nic_fail(fw, VHCA_FW_BAD_RESOURCE, 0);
+    }
+    if (limit >= 1u << rmp->log_size) {
+        return nic_fail(fw, VHCA_FW_BAD_PARAM, 0);
+    }
+
+    atomic_store(&rmp->limit, limit);
+    return true;
+}
+
+bool vhca_rmp_get_limit(uint32_t owner, uint32_t rmpn, uint32_t *limit_p,
+                        struct vhca_fw *fw)
+{
+    struct nic_rmp *rmp = (NIC_FAB == NULL) ? NULL :
+                          NIC_FIND(NIC_RMP, nic_rmp, rmpn);
+
+    if ((rmp == NULL) || !nic_obj_mine(&rmp->obj, owner)) {
+        return nic_fail(fw, VHCA_FW_BAD_RESOURCE, 0);
+    }
+
+    *limit_p = atomic_load(&rmp->limit);
     return true;
 }
 
@@ -175,7 +207,8 @@ enum nic_taken nic_rmp_take(uint32_t rmpn, struct nic_qp *qp, bool wait,
 {
     struct nic_rmp *rmp = NIC_FIND(NIC_RMP, nic_rmp, rmpn);
     enum nic_taken res  = NIC_TAKEN_EMPTY;
-    uint32_t pos;
+    uint32_t pos, limit = 0;
+    uint16_t available;
 
     if ((rmp == NULL) || (nic_lock_take(&rmp->lock) == NIC_LOCK_TIMEOUT)) {
         return NIC_TAKEN_GONE;
@@ -185,20 +218,30 @@ enum nic_taken nic_rmp_take(uint32_t rmpn, struct nic_qp *qp, bool wait,
         return NIC_TAKEN_GONE;
     }
 
-    pos = atomic_load(&rmp->pos);
-    if (rmp_available(rmp, pos) != 0) {
+    pos       = atomic_load(&rmp->pos);
+    available = rmp_available(rmp, pos);
+    if (available != 0) {
         rmp_read(rmp, pos, rwqe_p);
         /* first who has it, then that it is taken: if we die between, it is
          * in the queue still */
         atomic_store(&qp->rx_journal, 0);
         atomic_store(&qp->rx_busy, NIC_RX_BUSY | rwqe_p->counter);
         atomic_store(&rmp->pos, rmp_next(rmp, pos));
-        res = NIC_TAKEN;
+        res   = NIC_TAKEN;
+        limit = atomic_load(&rmp->limit);
+        if ((limit != 0) && (available - 1u < limit)) {
+            atomic_store(&rmp->limit, 0);
+        } else {
+            limit = 0;
+        }
     } else if (wait) {
         rmp_note_stalled(rmp, atomic_load(&qp->obj.number));
     }
 
     nic_lock_drop(&rmp->lock);
+    if (limit != 0) {
+        nic_event_send(&rmp->subs, EQE_SRQ_LIMIT, rmpn);
+    }
     return res;
 }
 
@@ -232,6 +275,12 @@ static void rmp_wake(struct nic_exec *x, uint32_t qpn)
     if ((peer != NULL) && (atomic_load(&peer->stall) == NIC_STALL_RNR)) {
         nic_sq_resume(x, peer);
     }
+}
+
+/* A look without the lock: are there receives in the queue? */
+bool nic_rmp_posted(const struct nic_rmp *rmp)
+{
+    return rmp_available(rmp, atomic_load(&rmp->pos)) != 0;
 }
 
 /* The receive doorbell: senders that found the queue empty go on, here. */

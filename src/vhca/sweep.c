@@ -179,6 +179,8 @@ static bool sweep_now(struct nic_proc *proc, uint32_t id)
     for (i = 0; i < n; ++i) {
         sweep_free(kinds[i], id);
     }
+    /* its keys are gone, and with them what others had mapped of them */
+    atomic_fetch_add(&NIC_FAB->hdr.share_epoch, 1);
     sweep_pages(id);
     sweep_counters(proc);
     for (i = 0; i < NIC_EXECS; ++i) {

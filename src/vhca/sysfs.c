@@ -93,9 +93,9 @@ static void guid_str(uint64_t guid, char *str, size_t size)
              (unsigned)guid & 0xffff);
 }
 
-static int put_gid(int at, const char *port_dir,
-                   const struct vhca_port_cfg *port, unsigned i)
+static int put_gid(int at, const char *port_dir, unsigned dev, unsigned i)
 {
+    const struct vhca_port_cfg *port = vhca_port_cfg(dev);
     const uint8_t *gid = port->gid[i];
     char gids[144], types[144], ndevs[144];
     char name[12], text[48];
@@ -120,7 +120,8 @@ static int put_gid(int at, const char *port_dir,
     return put_file(at, types, name, "%s\n",
                     (port->gid_type[i] == IB_UVERBS_GID_TYPE_ROCE_V2) ?
                     "RoCE v2" : "IB/RoCE v1") ?:
-           put_file(at, ndevs, name, "vhca0\n");
+           put_file(at, ndevs, name, "%s\n",
+                    vhca_port_netdev(dev) ?: "vhca0");
 }
 
 static int put_port(int at, const char *ib, unsigned dev)
@@ -137,12 +138,12 @@ static int put_port(int at, const char *ib, unsigned dev)
           put_file(at, dir, "phys_state", "5: LinkUp\n") ?:
           put_file(at, dir, "rate", "100 Gb/sec (4X EDR)\n") ?:
           put_file(at, dir, "lid", "0x%x\n", port->lid) ?:
-          put_file(at, dir, "sm_lid", "0x%x\n", port->roce ? 0 : 1) ?:
+          put_file(at, dir, "sm_lid", "0x%x\n", port->roce ? 0 : VHCA_SM_LID) ?:
           put_file(at, dir, "lid_mask_count", "0\n") ?:
           put_file(at, dir, "link_layer", "%s\n",
                    port->roce ? "Ethernet" : "InfiniBand");
     for (i = 0; (ret == 0) && (i < VHCA_GID_TABLE); ++i) {
-        ret = put_gid(at, dir, port, i);
+        ret = put_gid(at, dir, dev, i);
     }
 
     for (i = 0; (ret == 0) && (i < vhca_num_pkeys(dev)); ++i) {
@@ -171,6 +172,23 @@ static int put_pci(int at, const char *pci, bool roce)
            put_file(at, pci, "local_cpulist", "0-63\n");
 }
 
+static int put_netdev(int at, const char *pci, unsigned dev)
+{
+    const char *name = vhca_port_netdev(dev);
+    uint8_t mac[6];
+    char dir[96];
+
+    if (name == NULL) {
+        return 0;
+    }
+
+    snprintf(dir, sizeof(dir), "%s/net/%s", pci, name);
+    vhca_port_mac(dev, mac);
+    return put_dir(at, dir) ?:
+           put_file(at, dir, "address", "%02x:%02x:%02x:%02x:%02x:%02x\n",
+                    mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+}
+
 /* A PCI function with the InfiniBand and the uverbs device below it; the class
  * directories link to them, as the kernel's do. */
 static int put_device(int at, unsigned dev)
@@ -185,6 +203,7 @@ static int put_device(int at, unsigned dev)
     guid_str(vhca_node_guid(dev), guid, sizeof(guid));
 
     ret = put_pci(at, pci, vhca_port_cfg(dev)->roce) ?:
+          put_netdev(at, pci, dev) ?:
           put_dir(at, ib) ?:
           put_file(at, ib, "node_type", "1: CA\n") ?:
           put_file(at, ib, "node_guid", "%s\n", guid) ?:
@@ -291,7 +310,7 @@ static int private_dir(const char *dir)
 
 static void sysfs_make(void)
 {
-    const char *base = getenv("VHCA_DIR");
+    const char *base = getenv("VHCA_DIR"), *netdev;
     char dir[256], tmp[sizeof(sysfs_root) + 16];
     int saved = errno;
     struct stat st;
@@ -300,9 +319,10 @@ static void sysfs_make(void)
     snprintf(dir, sizeof(dir), "%.200s/vhca.%u",
              ((base != NULL) && (base[0] != '\0')) ? base : "/dev/shm",
              (unsigned)geteuid());
-    snprintf(sysfs_root, sizeof(sysfs_root), "%s/sysfs-v%d-%s-%u", dir,
+    netdev = vhca_port_netdev(0);
+    snprintf(sysfs_root, sizeof(sysfs_root), "%s/sysfs-v%d-%s-%u%s%s", dir,
              SYSFS_VERSION, vhca_port_cfg(0)->roce ? "roce" : "ib",
-             vhca_num_devices());
+             vhca_num_devices(), (netdev != NULL) ? "-" : "", netdev ?: "");
 
     ret = private_dir(dir);
     if (ret != 0) {

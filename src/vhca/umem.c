@@ -10,6 +10,7 @@
 
 #include <rdma/ib_user_ioctl_verbs.h>
 
+#include "vhca/fault.h"
 #include "vhca/kernel.h"
 
 /* Ids are no handles: whoever mixes them up is told so. */
@@ -121,7 +122,10 @@ int vhca_umem_reg(struct vhca_ctx *ctx, uint64_t addr, uint64_t len,
         return -EINVAL;
     }
 
-    ret = vhca_pin(addr, len, access & IB_UVERBS_ACCESS_LOCAL_WRITE);
+    ret = vhca_fault_umem();
+    if (ret == 0) {
+        ret = vhca_pin(addr, len, access & IB_UVERBS_ACCESS_LOCAL_WRITE);
+    }
     if (ret != 0) {
         return ret;
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "vhca/kernel.h"
+#include "vhca/trace.h"
 
 static int uobj_grow(struct vhca_ctx *ctx)
 {
@@ -121,7 +122,7 @@ struct vhca_uobj *vhca_uobj_by_number(struct vhca_ctx *ctx, uint32_t number,
 }
 
 /* The errno the kernel makes of a status (mlx5 cmd.c, cmd_status_to_err) */
-static int fw_errno(const struct vhca_fw *fw)
+int vhca_fw_errno(const struct vhca_fw *fw)
 {
     switch (fw->status) {
     case VHCA_FW_OK:
@@ -151,11 +152,14 @@ static int uobj_device_destroy(struct vhca_ctx *ctx, struct vhca_uobj *obj,
 
     switch (obj->kind) {
     case VHCA_UOBJ_DEVX_QP:
+    case VHCA_UOBJ_QP:
         counts = vhca_event_unsubscribe(obj->number);
         ok     = vhca_qp_destroy(ctx->owner, obj->number, &fw);
         break;
     case VHCA_UOBJ_DEVX_RMP:
-        ok = vhca_rmp_destroy(ctx->owner, obj->number, &fw);
+    case VHCA_UOBJ_SRQ:
+        counts = vhca_event_unsubscribe(obj->number);
+        ok     = vhca_rmp_destroy(ctx->owner, obj->number, &fw);
         break;
     case VHCA_UOBJ_DEVX_CQ:
     case VHCA_UOBJ_CQ:
@@ -183,8 +187,11 @@ static int uobj_device_destroy(struct vhca_ctx *ctx, struct vhca_uobj *obj,
     if (counts_p != NULL) {
         *counts_p = counts;
     }
+    if (vhca_tracing()) {
+        vhca_trace_destroy(obj, ok);
+    }
 
-    return ok ? 0 : fw_errno(&fw);
+    return ok ? 0 : vhca_fw_errno(&fw);
 }
 
 int vhca_uobj_destroy(struct vhca_ctx *ctx, struct vhca_uobj *obj,

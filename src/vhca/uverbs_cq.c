@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * Verbs completion queues, without completion channels: what libraries make to
- * see whether a device works. There are no verbs QPs to complete anything.
- */
+/* Verbs completion queues, with or without a completion channel. */
 
 #include <errno.h>
 
@@ -13,7 +10,9 @@
 
 #include "vhca/kernel.h"
 
-#define EVENT_CQ_ERROR 0x04 /* PRM event type (mlx5_ifc.h) */
+/* PRM event types (mlx5_ifc.h) */
+#define EVENT_COMPLETION 0x00
+#define EVENT_CQ_ERROR   0x04
 
 /* mlx5_ib_create_cq: room for one entry more than asked for */
 static int cq_log_size(uint64_t cqe, uint8_t *log_size_p)
@@ -82,11 +81,13 @@ static int cq_attr(struct vhca_req *req, const struct mlx5_ib_create_cq *in,
     return 0;
 }
 
-/* Errors of the queue go to the file of asynchronous events. */
-static int subscribe(struct vhca_req *req, uint32_t cqn)
+int vhca_subscribe_async(struct vhca_req *req, uint16_t id,
+                         const uint16_t *types, unsigned num, uint32_t number,
+                         uint64_t cookie)
 {
-    const uint16_t id = UVERBS_ATTR_CREATE_CQ_EVENT_FD;
     uint32_t async;
+    unsigned i;
+    int ret;
 
     if (!vhca_req_has(req, id)) {
         return 0;
@@ -96,10 +97,35 @@ static int subscribe(struct vhca_req *req, uint32_t cqn)
         return -EBADF;
     }
 
-    return vhca_event_subscribe(async, EVENT_CQ_ERROR, cqn,
-                                vhca_req_u64(req,
-                                             UVERBS_ATTR_CREATE_CQ_USER_HANDLE,
-                                             0));
+    for (i = 0; i < num; ++i) {
+        ret = vhca_event_subscribe(async, types[i], number, cookie);
+        if (ret != 0) {
+            return ret;
+        }
+    }
+
+    return 0;
+}
+
+/* Errors of the queue go to the file of asynchronous events, completions to its
+ * channel if it has one. */
+static int subscribe(struct vhca_req *req, uint32_t cqn)
+{
+    static const uint16_t types[] = {EVENT_CQ_ERROR};
+    const uint16_t id             = UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL;
+    uint64_t cookie = vhca_req_u64(req, UVERBS_ATTR_CREATE_CQ_USER_HANDLE, 0);
+    uint32_t comp;
+    int ret;
+
+    ret = vhca_subscribe_async(req, UVERBS_ATTR_CREATE_CQ_EVENT_FD, types, 1,
+                               cqn, cookie);
+    if ((ret != 0) || !vhca_req_has(req, id)) {
+        return ret;
+    }
+
+    return vhca_fd_channel(req->ctx, (int)vhca_req_handle(req, id),
+                           VHCA_CHANNEL_COMP, &comp) ?
+           vhca_event_subscribe(comp, EVENT_COMPLETION, cqn, cookie) : -EBADF;
 }
 
 int vhca_obj_cq_create(struct vhca_req *req)
@@ -112,12 +138,6 @@ int vhca_obj_cq_create(struct vhca_req *req)
     uint32_t cqe;
     int ret;
 
-    /* UCX' interfaces ask for a channel first. Refused only afterwards, at the
-     * QP, UCX 1.13 would crash: uct_ud_mlx5_iface destroys a QP it has not
-     * got. */
-    if (vhca_req_has(req, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL)) {
-        return -EOPNOTSUPP;
-    }
     if (vhca_req_u64(req, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, 0) >=
         VHCA_COMP_VECTORS) {
         return -EINVAL;
@@ -149,11 +169,56 @@ int vhca_obj_cq_create(struct vhca_req *req)
         return ret;
     }
 
-    cqe     = (1u << attr.log_size) - 1;
-    uhw.cqn = obj->number;
+    cqe           = (1u << attr.log_size) - 1;
+    uhw.cqn       = obj->number;
+    obj->cqe_size = attr.cqe_size;
     vhca_req_set_handle(req, UVERBS_ATTR_CREATE_CQ_HANDLE, obj->handle);
     vhca_req_reply(req, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &cqe, sizeof(cqe));
     vhca_req_reply(req, UVERBS_ATTR_UHW_OUT, &uhw, sizeof(uhw));
+    return 0;
+}
+
+/* mlx5_ib_resize_cq. The size of entries is the CQ's: libmlx5 knows no other
+ * way. */
+int vhca_obj_cq_resize(struct vhca_req *req)
+{
+    struct ib_uverbs_resize_cq_resp resp = {0};
+    struct ib_uverbs_resize_cq in;
+    struct mlx5_ib_resize_cq drv;
+    struct vhca_uobj *obj;
+    struct vhca_fw fw;
+    uint8_t log_size;
+    int ret;
+
+    if ((vhca_req_copy(req, UVERBS_ATTR_CORE_IN, &in, sizeof(in)) != 0) ||
+        (vhca_req_copy(req, UVERBS_ATTR_UHW_IN, &drv, sizeof(drv)) != 0)) {
+        return -EINVAL;
+    }
+    obj = vhca_uobj_get(req->ctx, in.cq_handle, VHCA_UOBJ_CQ);
+    if (obj == NULL) {
+        return -EINVAL;
+    }
+
+    ret = cq_log_size(in.cqe, &log_size);
+    if (ret != 0) {
+        return ret;
+    }
+    if (drv.reserved0 || drv.reserved1 || (drv.cqe_size != obj->cqe_size) ||
+        (drv.buf_addr % VHCA_PAGE_SIZE != 0)) {
+        return -EINVAL;
+    }
+
+    ret = vhca_pin(drv.buf_addr, (uint64_t)drv.cqe_size << log_size, true);
+    if (ret != 0) {
+        return ret;
+    }
+    if (!vhca_cq_resize(req->ctx->owner, obj->number,
+                        (void*)(uintptr_t)drv.buf_addr, log_size, &fw)) {
+        return vhca_fw_errno(&fw);
+    }
+
+    resp.cqe = (1u << log_size) - 1;
+    vhca_req_reply(req, UVERBS_ATTR_CORE_OUT, &resp, sizeof(resp));
     return 0;
 }
 

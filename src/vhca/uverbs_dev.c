@@ -121,25 +121,17 @@ static void fill_port(unsigned dev, struct ib_uverbs_query_port_resp *resp)
     const struct vhca_port_cfg *port = vhca_port_cfg(dev);
 
     memset(resp, 0, sizeof(*resp));
-    resp->port_cap_flags = port->roce ?
-                           (IB_UVERBS_PCF_CM_SUP |
-                            IB_UVERBS_PCF_IP_BASED_GIDS) :
-                           (IB_UVERBS_PCF_TRAP_SUP |
-                            IB_UVERBS_PCF_AUTO_MIGR_SUP |
-                            IB_UVERBS_PCF_SL_MAP_SUP |
-                            IB_UVERBS_PCF_EXTENDED_SPEEDS_SUP |
-                            IB_UVERBS_PCF_CM_SUP |
-                            IB_UVERBS_PCF_CLIENT_REG_SUP);
+    resp->port_cap_flags = vhca_port_cap_flags(dev);
     resp->max_msg_sz     = 1u << VHCA_LOG_MAX_MSG;
     resp->gid_tbl_len    = VHCA_GID_TABLE;
     resp->pkey_tbl_len   = (uint16_t)vhca_num_pkeys(dev);
     resp->lid            = port->lid;
-    resp->sm_lid         = port->roce ? 0 : 1;
+    resp->sm_lid         = port->roce ? 0 : VHCA_SM_LID;
     resp->state          = PORT_ACTIVE;
     resp->max_mtu        = MTU_4096;
     resp->active_mtu     = port->mtu;
     resp->max_vl_num     = port->roce ? 0 : 4;
-    resp->subnet_timeout = port->roce ? 0 : 18;
+    resp->subnet_timeout = port->roce ? 0 : VHCA_SUBNET_TIMEOUT;
     resp->active_width   = WIDTH_4X;
     resp->active_speed   = SPEED_EDR;
     resp->phys_state     = PHYS_STATE_LINK_UP;
@@ -354,8 +346,22 @@ int vhca_dev_invoke_write(struct vhca_req *req)
         return vhca_obj_create_ah(req);
     case IB_USER_VERBS_CMD_REG_MR:
         return vhca_obj_reg_mr(req);
+    case IB_USER_VERBS_CMD_REREG_MR:
+        return vhca_obj_rereg_mr(req);
+    case IB_USER_VERBS_CMD_RESIZE_CQ:
+        return vhca_obj_cq_resize(req);
     case IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL:
         return vhca_obj_comp_channel(req);
+    case IB_USER_VERBS_CMD_QUERY_QP:
+        return vhca_qp_obj_query(req);
+    case IB_USER_VERBS_CMD_MODIFY_QP:
+        return vhca_qp_obj_modify(req);
+    case IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_MODIFY_QP:
+        return vhca_qp_obj_modify_ex(req);
+    case IB_USER_VERBS_CMD_MODIFY_SRQ:
+        return vhca_srq_obj_modify(req);
+    case IB_USER_VERBS_CMD_QUERY_SRQ:
+        return vhca_srq_obj_query(req);
     default:
         return -EOPNOTSUPP;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Methods of the objects beside DevX: PD, MR, AH, UAR, umem, event files. */
+/* Methods of the objects beside DevX: PD, AH, UAR, umem, event files. */
 
 #include <errno.h>
 #include <string.h>
@@ -72,121 +72,6 @@ int vhca_obj_pd_query(struct vhca_req *req)
 
     vhca_req_reply(req, MLX5_IB_ATTR_QUERY_PD_RESP_PDN, &pd->number,
                    sizeof(pd->number));
-    return 0;
-}
-
-/* ---- MR ---- */
-
-/* ib_uverbs_reg_mr, ib_check_mr_access, mlx5_ib_reg_user_mr */
-static int check_mr(const struct ib_uverbs_reg_mr *in)
-{
-    const uint32_t known = 0xff | IB_UVERBS_ACCESS_OPTIONAL_RANGE;
-
-    if (in->access_flags & ~known) {
-        return -EINVAL;
-    }
-    if ((in->access_flags & (IB_UVERBS_ACCESS_REMOTE_WRITE |
-                             IB_UVERBS_ACCESS_REMOTE_ATOMIC)) &&
-        !(in->access_flags & IB_UVERBS_ACCESS_LOCAL_WRITE)) {
-        return -EINVAL;
-    }
-    if (in->access_flags & (IB_UVERBS_ACCESS_ON_DEMAND |
-                            IB_UVERBS_ACCESS_MW_BIND)) {
-        return -EOPNOTSUPP;
-    }
-
-    return ((in->start % VHCA_PAGE_SIZE) != (in->hca_va % VHCA_PAGE_SIZE)) ?
-           -EINVAL : 0;
-}
-
-int vhca_obj_reg_mr(struct vhca_req *req)
-{
-    struct ib_uverbs_reg_mr_resp resp = {0};
-    struct vhca_mkey_attr attr        = {0};
-    struct vhca_fw fw;
-    struct ib_uverbs_reg_mr in;
-    struct vhca_uobj *pd, *obj;
-    int ret;
-
-    if (vhca_req_copy(req, UVERBS_ATTR_CORE_IN, &in, sizeof(in)) != 0) {
-        return -EINVAL;
-    }
-
-    ret = check_mr(&in);
-    if (ret != 0) {
-        return ret;
-    }
-
-    pd = vhca_uobj_get(req->ctx, in.pd_handle, VHCA_UOBJ_PD);
-    if (pd == NULL) {
-        return -EINVAL;
-    }
-
-    ret = vhca_pin(in.start, in.length,
-                   in.access_flags & IB_UVERBS_ACCESS_LOCAL_WRITE);
-    if (ret != 0) {
-        return ret;
-    }
-
-    ret = vhca_uobj_alloc(req->ctx, VHCA_UOBJ_MR, &obj);
-    if (ret != 0) {
-        return ret;
-    }
-
-    attr.owner    = req->ctx->owner;
-    attr.pdn      = pd->number;
-    attr.start    = in.hca_va;
-    attr.len      = in.length;
-    attr.va_delta = in.start - in.hca_va;
-    attr.qpn      = 0xffffff;
-    attr.tag      = req->ctx->next_tag++;
-    attr.lr       = true;
-    attr.lw       = in.access_flags & IB_UVERBS_ACCESS_LOCAL_WRITE;
-    attr.rr       = in.access_flags & IB_UVERBS_ACCESS_REMOTE_READ;
-    attr.rw       = in.access_flags & IB_UVERBS_ACCESS_REMOTE_WRITE;
-    attr.a        = in.access_flags & IB_UVERBS_ACCESS_REMOTE_ATOMIC;
-    if (!vhca_mkey_create(&attr, &obj->number, &fw)) {
-        vhca_uobj_free(req->ctx, obj);
-        return (fw.status == VHCA_FW_EXCEED_LIM) ? -ENOMEM : -EINVAL;
-    }
-
-    vhca_uobj_use(obj, pd);
-    resp.mr_handle = obj->handle;
-    resp.lkey      = obj->number << 8 | attr.tag;
-    resp.rkey      = resp.lkey;
-    vhca_req_reply(req, UVERBS_ATTR_CORE_OUT, &resp, sizeof(resp));
-    return 0;
-}
-
-int vhca_obj_mr_destroy(struct vhca_req *req)
-{
-    return destroy_handle(req, UVERBS_ATTR_DESTROY_MR_HANDLE, VHCA_UOBJ_MR);
-}
-
-int vhca_obj_mr_query(struct vhca_req *req)
-{
-    struct vhca_mkey_attr attr;
-    struct vhca_uobj *mr;
-    struct vhca_fw fw;
-    uint32_t key;
-
-    mr = vhca_uobj_get(req->ctx,
-                       vhca_req_handle(req, UVERBS_ATTR_QUERY_MR_HANDLE),
-                       VHCA_UOBJ_MR);
-    if (mr == NULL) {
-        return -ENOENT;
-    }
-    if (!vhca_mkey_query(req->ctx->owner, mr->number, &attr, &fw)) {
-        return -EINVAL;
-    }
-
-    key = mr->number << 8 | attr.tag;
-    vhca_req_reply(req, UVERBS_ATTR_QUERY_MR_RESP_LKEY, &key, sizeof(key));
-    vhca_req_reply(req, UVERBS_ATTR_QUERY_MR_RESP_RKEY, &key, sizeof(key));
-    vhca_req_reply(req, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &attr.len,
-                   sizeof(attr.len));
-    vhca_req_reply(req, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &attr.start,
-                   sizeof(attr.start));
     return 0;
 }
 

@@ -128,6 +128,9 @@ struct vhca_mkey_attr {
 bool vhca_mkey_create(const struct vhca_mkey_attr *attr, uint32_t *index_p,
                       struct vhca_fw *fw);
 bool vhca_mkey_destroy(uint32_t owner, uint32_t index, struct vhca_fw *fw);
+/** PD, range and rights become those of attr; index and tag stay. */
+bool vhca_mkey_modify(uint32_t index, const struct vhca_mkey_attr *attr,
+                      struct vhca_fw *fw);
 bool vhca_mkey_query(uint32_t owner, uint32_t index,
                      struct vhca_mkey_attr *attr_p, struct vhca_fw *fw);
 
@@ -149,6 +152,9 @@ struct vhca_cq_attr {
 bool vhca_cq_create(const struct vhca_cq_attr *attr, uint32_t *cqn_p,
                     struct vhca_fw *fw);
 bool vhca_cq_destroy(uint32_t owner, uint32_t cqn, struct vhca_fw *fw);
+/** Another ring with entries of the same size; the old one ends with a mark. */
+bool vhca_cq_resize(uint32_t owner, uint32_t cqn, void *ring,
+                    uint8_t log_size, struct vhca_fw *fw);
 
 /* ---- srq.c: RMP ---- */
 
@@ -166,6 +172,12 @@ struct vhca_rmp_attr {
 bool vhca_rmp_create(const struct vhca_rmp_attr *attr, uint32_t *rmpn_p,
                      struct vhca_fw *fw);
 bool vhca_rmp_destroy(uint32_t owner, uint32_t rmpn, struct vhca_fw *fw);
+/** The limit event is raised once, when fewer receives than `limit` are left;
+ *  0 takes it back. */
+bool vhca_rmp_set_limit(uint32_t owner, uint32_t rmpn, uint32_t limit,
+                        struct vhca_fw *fw);
+bool vhca_rmp_get_limit(uint32_t owner, uint32_t rmpn, uint32_t *limit_p,
+                        struct vhca_fw *fw);
 
 /* ---- qp.c ---- */
 
@@ -174,9 +186,14 @@ enum vhca_qp_state {
     VHCA_QP_SQE, VHCA_QP_ERR
 };
 
+enum vhca_qp_type {
+    VHCA_QP_RC, VHCA_QP_UD
+};
+
 struct vhca_qp_attr {
     uint32_t owner;
     uint32_t pdn;
+    enum vhca_qp_type type;
     void    *sq;              /* NULL: no send queue */
     uint8_t  log_sq_size;     /* 64-byte blocks */
     void    *rq;              /* NULL: rmpn or none */
@@ -187,6 +204,8 @@ struct vhca_qp_attr {
     void    *dbrec;           /* be32 receive, be32 send */
     uint32_t uar_page;
     uint32_t user_index;      /* 24 bits, comes back in the CQE (v1) */
+    uint8_t  cs_req, cs_res;  /* 0, 32, 64: data up to this size goes into the
+                                 CQE (of a read or atomic; of a receive) */
     bool     verbs;
 };
 
@@ -205,6 +224,8 @@ struct vhca_qp_modify {
     uint32_t next_rcv_psn, next_send_psn;
     uint8_t  log_rra_max, log_sra_max;
     uint8_t  min_rnr_nak, rnr_retry, retry_count, ack_timeout;
+    uint32_t qkey;            /* UD */
+    uint32_t flow_label;
     /* address vector */
     bool     grh;
     uint16_t rlid;

@@ -70,6 +70,27 @@ struct wqe_data {
 #define WQE_INLINE       0x80000000u
 #define WQE_INVALID_LKEY 0x100u     /* ends a receive WQE's list */
 
+/* Datagram segment: whom the message is for. Without WQE_AV_EXTENDED in dqp only
+ * the first 16 bytes are there. */
+struct wqe_av {
+    uint32_t qkey;
+    uint32_t reserved;
+    uint32_t dqp;
+    uint8_t  stat_rate_sl;
+    uint8_t  fl_mlid;
+    uint16_t rlid;
+    uint8_t  reserved1[4];
+    uint8_t  rmac[6];
+    uint8_t  tclass;
+    uint8_t  hop_limit;
+    uint32_t grh_gid_fl;
+    uint8_t  rgid[16];
+};
+
+#define WQE_AV_EXTENDED 0x80000000u
+#define WQE_AV_BASE     16
+#define WQE_AV_GRH      0x40000000u /* in grh_gid_fl; not on RoCE */
+
 /* Atomic segments */
 struct wqe_atomic {
     uint64_t swap_add;
@@ -124,11 +145,19 @@ struct cqe64_err {
     uint8_t  op_own;
 };
 
+/* In flags_rqpn: a GRH or IP header is in the receive buffer */
+#define CQE_L3_IN_DATA 0x10000000u
+
+/* In op_own: data in the CQE */
+#define CQE_INLINE_32 0x04
+#define CQE_INLINE_64 0x08
+
 enum {
     CQE_REQ         = 0,
     CQE_RESP_WR_IMM = 1,
     CQE_RESP_SEND   = 2,
     CQE_RESP_SEND_IMM = 3,
+    CQE_RESIZE      = 5,
     CQE_REQ_ERR     = 13,
     CQE_RESP_ERR    = 14,
     CQE_INVALID     = 15
@@ -164,6 +193,8 @@ enum {
 _Static_assert(sizeof(struct wqe_ctrl) == 16, "control segment");
 _Static_assert(sizeof(struct wqe_raddr) == 16, "remote address segment");
 _Static_assert(sizeof(struct wqe_data) == 16, "data segment");
+_Static_assert(sizeof(struct wqe_av) == 48, "datagram segment");
+_Static_assert(offsetof(struct wqe_av, grh_gid_fl) == 28, "datagram segment");
 _Static_assert(sizeof(struct wqe_srq_next) == 16, "next segment");
 _Static_assert(sizeof(struct cqe64) == 64, "CQE");
 _Static_assert(offsetof(struct cqe64, srqn_uidx) == 32, "CQE");

@@ -8,7 +8,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -196,6 +199,7 @@ static const struct {
     {"ads", "flow_label", "marks packets: there are none"},
     {"ads", "dscp", "marks packets: there are none"},
     {"ads", "mlid", "path bits: the port has one LID"},
+    {"query_hca_cap_in", "op_mod", "bit 0: the maximum is what is current"},
 };
 
 static const char *excepted(const struct vhca_prm_struct *s, unsigned base,
@@ -315,8 +319,152 @@ static void mutation__rtr2rts__every_bit_is_noticed(void **state)
     flip_every_bit(*state, "rtr2rts_qp_in", fix_2rts, fix_modify);
 }
 
+static void mutation__create_rmp_cyclic__every_bit_is_noticed(void **state)
+{
+    uint8_t in[MBOX];
+
+    memcpy(in, fix_rmp, MBOX);
+    in[0x24] |= 0x80; /* basic_cyclic_rcv_wqe */
+    in[0x50] |= 0x10; /* cyclic */
+    flip_every_bit(*state, "create_rmp_in", in, fix_create);
+}
+
+static void mutation__create_qp_own_rq__every_bit_is_noticed(void **state)
+{
+    uint8_t in[MBOX];
+
+    memcpy(in, fix_qp, MBOX);
+    in[0xc4] = 0;                       /* a receive queue of its own */
+    in[0xc5] = in[0xc6] = in[0xc7] = 0;
+    in[0x21] = 0x21;                    /* 2^4 WQEs of 2^(4+1) bytes */
+    flip_every_bit(*state, "create_qp_in", in, fix_create);
+}
+
+static void mutation__init2rtr_ib__every_bit_is_noticed(void **state)
+{
+    flip_every_bit(*state, "init2rtr_qp_in", fix_2rtr_ib, fix_modify);
+}
+
+static void mutation__init2rtr_ib_grh__every_bit_is_noticed(void **state)
+{
+    uint8_t in[MBOX];
+
+    memcpy(in, fix_2rtr_ib, MBOX);
+    in[0x35] |= 0x80;                   /* grh */
+    in[0x3b]  = 0x40;                   /* hop limit */
+    in[0x40]  = 0xfe;                   /* rgid */
+    in[0x41]  = 0x80;
+    in[0x4f]  = 0x01;
+    flip_every_bit(*state, "init2rtr_qp_in", in, fix_modify);
+}
+
+/* Mailboxes that are a header: 16 bytes. They may show in the output alone. */
+static void flip_header(struct fixture *f, const char *structure,
+                        const uint8_t *golden, send_func send)
+{
+    const struct vhca_prm_struct *s = vhca_prm_find_struct(structure);
+    static uint8_t wanted_out[sizeof(f->out)];
+    struct fix_nic wanted;
+    uint8_t in[16];
+    unsigned bit;
+
+    assert_int_equal(send(f, golden, sizeof(in)), 0);
+    memcpy(wanted_out, f->out, sizeof(f->out));
+    wanted = fix_nic;
+    for (bit = 0; bit < sizeof(in) * 8; ++bit) {
+        memcpy(in, golden, sizeof(in));
+        in[bit / 8]   ^= (uint8_t)(0x80 >> (bit % 8));
+        fix_nic.modify = (struct vhca_qp_modify) {0};
+        if ((send(f, in, sizeof(in)) == 0) &&
+            (memcmp(f->out, wanted_out, f->outlen) == 0) &&
+            (memcmp(&fix_nic.modify, &wanted.modify,
+                    sizeof(wanted.modify)) == 0) &&
+            (excepted(s, 0, bit) == NULL)) {
+            fail_msg("%s: bit 0x%x makes no difference", structure, bit);
+        }
+    }
+}
+
+static int send_other(struct fixture *f, const uint8_t *in, size_t inlen)
+{
+    const struct ib_uverbs_attr attrs[] = {
+        {.attr_id = 0x1000, .len = (uint16_t)inlen, .data = (uintptr_t)in},
+        {.attr_id = 0x1001, .len = (uint16_t)f->outlen,
+         .data = (uintptr_t)f->out},
+    };
+
+    memset(f->out, 0xee, sizeof(f->out));
+    return fix_call(f, MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER, attrs,
+                    2);
+}
+
+static uint32_t query_handle;
+
+static int send_query(struct fixture *f, const uint8_t *in, size_t inlen)
+{
+    return fix_obj_call(f, MLX5_IB_METHOD_DEVX_OBJ_QUERY, query_handle, in,
+                        inlen);
+}
+
+static void mutation__2err_2rst__every_bit_is_noticed(void **state)
+{
+    static const uint8_t to_err[16] = {0x05, 0x07, [9] = 0x03, 0x04, 0x05};
+    static const uint8_t to_rst[16] = {0x05, 0x0a, [9] = 0x03, 0x04, 0x05};
+
+    flip_header(*state, "qp_2err_in", to_err, fix_modify);
+    flip_header(*state, "qp_2rst_in", to_rst, fix_modify);
+}
+
+static void mutation__queries__every_bit_is_noticed(void **state)
+{
+    static const uint8_t qp[16] = {0x05, 0x0b, [9] = 0x03, 0x04, 0x05};
+    uint8_t mkey[16]            = {0x02, 0x01};
+    struct fixture *f           = *state;
+    uint8_t in[MBOX];
+
+    query_handle   = f->qp->handle;
+    f->outlen      = MBOX;
+    fix_nic.qp.sq  = f->mem;
+    flip_header(f, "query_qp_in", qp, send_query);
+
+    fix_mkey_mailbox(f, in);
+    f->outlen = 16;
+    assert_int_equal(fix_create(f, in, sizeof(in)), 0);
+    query_handle = f->handle;
+    memcpy(&mkey[9], &f->out[9], 3);
+    f->outlen = PRM_BYTES(query_mkey_out);
+    flip_header(f, "query_mkey_in", mkey, send_query);
+}
+
+static void mutation__general__every_bit_is_noticed(void **state)
+{
+    static const uint8_t cap[16] = {0x01, 0x00, [7] = 0x01};
+    static const uint8_t lag[16] = {0x08, 0x42};
+    struct fixture *f            = *state;
+
+    f->outlen = PRM_BYTES(query_hca_cap_out);
+    flip_header(f, "query_hca_cap_in", cap, send_other);
+    f->outlen = 16;
+    flip_header(f, "query_lag_in", lag, send_other);
+}
+
+/* On IB, where a port has one of these */
+static void mutation__vport__every_bit_is_noticed(void **state)
+{
+    static const uint8_t in[16] = {0x07, 0x62};
+    struct fixture *f           = *state;
+
+    f->outlen = PRM_BYTES(query_hca_vport_context_out);
+    flip_header(f, "query_hca_vport_context_in", in, send_other);
+    assert_int_equal(send_other(f, in, sizeof(in)), 0);
+    assert_int_equal(f->out[16 + 0x118 / 8], 0x44);  /* active, active */
+    assert_int_equal(f->out[16 + 0x300 / 8 + 1], 0x11); /* lid */
+}
+
 #define TEST(_name) \
     cmocka_unit_test_setup_teardown(_name, fix_setup, fix_teardown)
+#define TEST_IB(_name) \
+    cmocka_unit_test_setup_teardown(_name, fix_setup_ib, fix_teardown)
 
 int main(void)
 {
@@ -336,7 +484,30 @@ int main(void)
         TEST(mutation__rst2init__every_bit_is_noticed),
         TEST(mutation__init2rtr__every_bit_is_noticed),
         TEST(mutation__rtr2rts__every_bit_is_noticed),
+        TEST(mutation__create_rmp_cyclic__every_bit_is_noticed),
+        TEST(mutation__create_qp_own_rq__every_bit_is_noticed),
+        TEST(mutation__2err_2rst__every_bit_is_noticed),
+        TEST(mutation__queries__every_bit_is_noticed),
+        TEST(mutation__general__every_bit_is_noticed),
     };
+    const struct CMUnitTest ib_tests[] = {
+        TEST_IB(mutation__init2rtr_ib__every_bit_is_noticed),
+        TEST_IB(mutation__init2rtr_ib_grh__every_bit_is_noticed),
+        TEST_IB(mutation__vport__every_bit_is_noticed),
+    };
+    int status = 1;
+    pid_t pid;
+
+    /* A process keeps the link layer that it saw first. */
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        return cmocka_run_group_tests(ib_tests, NULL, NULL);
+    }
+    if ((pid < 0) || (waitpid(pid, &status, 0) != pid) || (status != 0)) {
+        fprintf(stderr, "the tests on IB failed\n");
+        return 1;
+    }
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_verbs.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/mlx5_user_ioctl_cmds.h>
 
@@ -47,13 +48,20 @@ static void query_hca_cap__small_output__bad_output_length(void **state)
     struct fixture *f           = *state;
     struct ib_uverbs_attr attrs[] = {
         {.attr_id = 0x1000, .len = sizeof(in), .data = (uintptr_t)in},
-        {.attr_id = 0x1001, .len = 4111, .data = (uintptr_t)f->out},
+        {.attr_id = 0x1001, .len = 2063, .data = (uintptr_t)f->out},
     };
 
     fix_refused(f,
                 fix_call(f, MLX5_IB_OBJECT_DEVX, MLX5_IB_METHOD_DEVX_OTHER,
                          attrs, 2),
                 VHCA_FW_BAD_OUTPUT_LEN, VHCA_SYN_OUTLEN);
+    /* half a page, a whole one */
+    attrs[1].len = 2064;
+    f->out[2064] = 0xee;
+    assert_int_equal(fix_call(f, MLX5_IB_OBJECT_DEVX,
+                              MLX5_IB_METHOD_DEVX_OTHER, attrs, 2), 0);
+    assert_int_equal(f->out[16 + 0x1c0 / 8] & 0x1f, 30); /* log_max_msg */
+    assert_int_equal(f->out[2064], 0xee);
     attrs[1].len = 4112;
     assert_int_equal(fix_call(f, MLX5_IB_OBJECT_DEVX,
                               MLX5_IB_METHOD_DEVX_OTHER, attrs, 2), 0);
@@ -239,6 +247,57 @@ static void create__command_without_object__kernel_or_firmware_refuses(
     fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_OP, 0);
 }
 
+static void general__command_the_kernel_passes_on__bad_opcode(void **state)
+{
+    static const struct {
+        uint8_t in[16];
+        int     ret;
+    } cases[] = {
+        {{0x01, 0x01}, -EREMOTEIO},  /* QUERY_ADAPTER */
+        {{0x0b, 0x22}, -EREMOTEIO},  /* of the range of general ones */
+        {{0x0c, 0xff}, -EREMOTEIO},
+        {{0x0d, 0x00}, -EINVAL},     /* behind it */
+        {{0x07, 0x64}, -EINVAL},     /* QUERY_HCA_VPORT_GID */
+        {{0x05, 0x00}, -EINVAL},     /* CREATE_QP is no general one */
+        {{0x07, 0x62}, -EREMOTEIO},  /* QUERY_HCA_VPORT_CONTEXT: not on RoCE */
+    };
+    struct fixture *f = *state;
+    unsigned i;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        const struct ib_uverbs_attr attrs[] = {
+            {.attr_id = 0x1000, .len = 16, .data = (uintptr_t)cases[i].in},
+            {.attr_id = 0x1001, .len = 528, .data = (uintptr_t)f->out},
+        };
+
+        assert_int_equal(fix_call(f, MLX5_IB_OBJECT_DEVX,
+                                  MLX5_IB_METHOD_DEVX_OTHER, attrs, 2),
+                         cases[i].ret);
+        if (cases[i].ret == -EREMOTEIO) {
+            assert_int_equal(f->out[0], VHCA_FW_BAD_OP);
+        }
+    }
+}
+
+static void general__without_user_id__only_what_needs_none(void **state)
+{
+    static const uint8_t cap[16] = {0x01, 0x00, [7] = 0x01};
+    static const uint8_t lag[16] = {0x08, 0x42};
+    struct fixture *f            = *state;
+    struct ib_uverbs_attr attrs[] = {
+        {.attr_id = 0x1000, .len = 16, .data = (uintptr_t)cap},
+        {.attr_id = 0x1001, .len = 4112, .data = (uintptr_t)f->out},
+    };
+
+    f->ctx.devx = false;
+    assert_int_equal(fix_call(f, MLX5_IB_OBJECT_DEVX,
+                              MLX5_IB_METHOD_DEVX_OTHER, attrs, 2), 0);
+    attrs[0].data = (uintptr_t)lag;
+    assert_int_equal(fix_call(f, MLX5_IB_OBJECT_DEVX,
+                              MLX5_IB_METHOD_DEVX_OTHER, attrs, 2), -EINVAL);
+    assert_int_equal(fix_create(f, fix_cq, MBOX), -EINVAL);
+}
+
 static void modify__other_number_than_the_handle__the_kernel_refuses(
         void **state)
 {
@@ -383,12 +442,149 @@ static void ioctl__unknown_mandatory_attribute__protocol_error(void **state)
                               attrs, 0), -EINVAL);
 }
 
+/* A PD_DESTROY that would be right but for what `change` does */
+static int ioctl_changed(struct fixture *f,
+                         void (*change)(struct ib_uverbs_ioctl_hdr *hdr))
+{
+    struct {
+        struct ib_uverbs_ioctl_hdr hdr;
+        struct ib_uverbs_attr      attrs[2];
+    } req = {
+        .hdr = {.length = sizeof(req.hdr) + sizeof(req.attrs[0]),
+                .object_id = UVERBS_OBJECT_PD,
+                .method_id = UVERBS_METHOD_PD_DESTROY, .num_attrs = 1,
+                .driver_id = RDMA_DRIVER_MLX5},
+        .attrs = {{.attr_id = UVERBS_ATTR_DESTROY_PD_HANDLE, .data = 999}}
+    };
+
+    req.attrs[1] = req.attrs[0];
+    change(&req.hdr);
+    return vhca_uverbs_ioctl(&f->ctx, &req.hdr);
+}
+
+static void change_nothing(struct ib_uverbs_ioctl_hdr *hdr)
+{
+    (void)hdr;
+}
+
+static void change_length(struct ib_uverbs_ioctl_hdr *hdr)
+{
+    ++hdr->length;
+}
+
+static void change_reserved1(struct ib_uverbs_ioctl_hdr *hdr)
+{
+    hdr->reserved1 = 1;
+}
+
+static void change_reserved2(struct ib_uverbs_ioctl_hdr *hdr)
+{
+    hdr->reserved2 = 1;
+}
+
+static void change_driver(struct ib_uverbs_ioctl_hdr *hdr)
+{
+    ++hdr->driver_id;
+}
+
+static void change_to_twice(struct ib_uverbs_ioctl_hdr *hdr)
+{
+    hdr->num_attrs = 2;
+    hdr->length   += sizeof(hdr->attrs[0]);
+}
+
+static void ioctl__header__is_checked(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(ioctl_changed(f, change_nothing), -ENOENT);
+    assert_int_equal(ioctl_changed(f, change_length), -EINVAL);
+    assert_int_equal(ioctl_changed(f, change_reserved1), -EPROTONOSUPPORT);
+    assert_int_equal(ioctl_changed(f, change_reserved2), -EPROTONOSUPPORT);
+    assert_int_equal(ioctl_changed(f, change_driver), -EINVAL);
+    assert_int_equal(ioctl_changed(f, change_to_twice), -EINVAL);
+    f->ctx.opened = false;
+    assert_int_equal(ioctl_changed(f, change_nothing), -EINVAL);
+}
+
+/* A legacy command, as libibverbs sends it */
+static int write_command(struct fixture *f, uint64_t command, const void *in,
+                         size_t inlen, void *out, size_t outlen)
+{
+    const struct ib_uverbs_attr attrs[] = {
+        {.attr_id = UVERBS_ATTR_CORE_IN, .len = (uint16_t)inlen,
+         .data = (uintptr_t)in},
+        {.attr_id = UVERBS_ATTR_CORE_OUT, .len = (uint16_t)outlen,
+         .data = (uintptr_t)out},
+        {.attr_id = UVERBS_ATTR_WRITE_CMD, .len = 8, .data = command},
+    };
+
+    return fix_call(f, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE, attrs,
+                    3);
+}
+
+static void rereg_mr__flags_and_addresses__as_the_kernel(void **state)
+{
+    struct fixture *f           = *state;
+    struct ib_uverbs_reg_mr reg = {
+        .start = (uintptr_t)f->mem, .hca_va = 0x10000000, .length = 4096,
+        .pd_handle = f->pd->handle, .access_flags = 1
+    };
+    struct ib_uverbs_rereg_mr in       = {.flags = 4, .access_flags = 3};
+    struct ib_uverbs_reg_mr_resp mr    = {0};
+    struct ib_uverbs_rereg_mr_resp out = {0};
+
+    ++reg.start; /* the addresses differ within a page */
+    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REG_MR, &reg,
+                                   sizeof(reg), &mr, sizeof(mr)), -EINVAL);
+    --reg.start;
+    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REG_MR, &reg,
+                                   sizeof(reg), &mr, sizeof(mr)), 0);
+
+    in.mr_handle = mr.mr_handle + 1000;
+    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REREG_MR, &in,
+                                   sizeof(in), &out, sizeof(out)), -ENOENT);
+    in.mr_handle = mr.mr_handle;
+    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REREG_MR, &in,
+                                   sizeof(in), &out, sizeof(out)), 0);
+    assert_int_equal(out.rkey, mr.rkey);
+    assert_true(fix_nic.mkey.rw && fix_nic.mkey.lw && !fix_nic.mkey.rr);
+    assert_true(fix_nic.mkey.start == 0x10000000);
+
+    in.flags = 0;
+    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REREG_MR, &in,
+                                   sizeof(in), &out, sizeof(out)), -EINVAL);
+    in.flags = 8;
+    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REREG_MR, &in,
+                                   sizeof(in), &out, sizeof(out)),
+                     -EOPNOTSUPP);
+    in.flags = 2; /* another PD: there is none */
+    in.pd_handle = 999;
+    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REREG_MR, &in,
+                                   sizeof(in), &out, sizeof(out)), -EINVAL);
+    in.flags        = 4; /* a remote write without a local one */
+    in.access_flags = 2;
+    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REREG_MR, &in,
+                                   sizeof(in), &out, sizeof(out)), -EINVAL);
+    in.flags  = 1;
+    in.start  = (uintptr_t)f->mem + 8192;
+    in.hca_va = 0x20000008;
+    in.length = 100;
+    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REREG_MR, &in,
+                                   sizeof(in), &out, sizeof(out)), -EINVAL);
+    in.hca_va = 0x20000000;
+    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REREG_MR, &in,
+                                   sizeof(in), &out, sizeof(out)), 0);
+    assert_true((fix_nic.mkey.start == 0x20000000) &&
+                (fix_nic.mkey.len == 100) && fix_nic.mkey.rw);
+}
+
 static void ioctl__object_without_support__eopnotsupp(void **state)
 {
     struct fixture *f           = *state;
     struct ib_uverbs_attr attr = {0};
 
-    assert_int_equal(fix_call(f, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE,
+    assert_int_equal(fix_call(f, UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY,
                               &attr, 0), -EOPNOTSUPP);
     assert_int_equal(fix_call(f, 0x7777, 0, &attr, 0), -EPROTONOSUPPORT);
 }
@@ -413,6 +609,8 @@ int main(void)
         TEST(create__reserved_bit__names_the_field),
         TEST(create__nic_refuses__verdict_is_passed_on),
         TEST(create__command_without_object__kernel_or_firmware_refuses),
+        TEST(general__command_the_kernel_passes_on__bad_opcode),
+        TEST(general__without_user_id__only_what_needs_none),
         TEST(modify__other_number_than_the_handle__the_kernel_refuses),
         TEST(modify__ib_address_on_roce__is_refused),
         TEST(modify__past_the_capabilities__is_refused),
@@ -421,6 +619,8 @@ int main(void)
         TEST(destroy__in_use__busy_until_the_user_is_gone),
         TEST(close__everything_alive__destroyed_users_first),
         TEST(ioctl__unknown_mandatory_attribute__protocol_error),
+        TEST(ioctl__header__is_checked),
+        TEST(rereg_mr__flags_and_addresses__as_the_kernel),
         TEST(ioctl__object_without_support__eopnotsupp),
     };
 

@@ -74,6 +74,46 @@ static void cq__created__entries_are_invalid(void **state)
     node_close(&n);
 }
 
+/* As libmlx5 does: what was not read is copied one index on, up to the mark. */
+static void cq__resized__old_ring_ends_with_a_mark(void **state)
+{
+    enum { NEW_LOG = 4 };
+    struct node_cfg cfg = { .log_cq = 2 };
+    struct vhca_fw fw;
+    struct node n;
+    uint8_t *ring;
+    unsigned i;
+
+    (void)state;
+    self_open(&n, &cfg);
+    ring = node_pages(64u << NEW_LOG);
+    write_one(&n);
+    cqe_is(node_poll(&n), 0, 0, 0);
+    write_one(&n);
+    write_one(&n);
+
+    assert_true(vhca_cq_resize(n.owner, n.cqn, ring, NEW_LOG, &fw));
+    cqe_is((void*)(n.cq + 1 * 64), 0, 0, 1);
+    cqe_is((void*)(n.cq + 2 * 64), 0, 0, 2);
+    assert_int_equal(n.cq[3 * 64 + 63], 0x50);
+    for (i = 0; i < 1u << NEW_LOG; ++i) {
+        assert_int_equal(ring[i * 64 + 63], 0xf1);
+    }
+
+    /* index 4, the second turn of the old ring, is the first of the new one */
+    write_one(&n);
+    cqe_is((void*)(ring + 4 * 64), 0, 0, 3);
+    assert_int_equal(ring[4 * 64 + 63] & 1, 0);
+
+    /* two that are unread, and the mark, do not fit into two */
+    assert_false(vhca_cq_resize(n.owner, n.cqn, n.cq, 1, &fw));
+    assert_int_equal(fw.status, VHCA_FW_BAD_RES_STATE);
+    assert_false(vhca_cq_resize(n.owner + 1, n.cqn, n.cq, 2, &fw));
+    assert_int_equal(fw.status, VHCA_FW_BAD_RESOURCE);
+    node_close(&n);
+    munmap(ring, 64u << NEW_LOG);
+}
+
 static void cq__set_ci_not_moved__error_event_and_qp_in_error(void **state)
 {
     struct node_cfg cfg = { .no_oi = true, .log_cq = 2 };
@@ -479,6 +519,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cq__many_wraps__owner_bit_follows),
         cmocka_unit_test(cq__created__entries_are_invalid),
+        cmocka_unit_test(cq__resized__old_ring_ends_with_a_mark),
         cmocka_unit_test(cq__set_ci_not_moved__error_event_and_qp_in_error),
         cmocka_unit_test(cq__oi_set__overwrites_without_error),
         cmocka_unit_test(arm__before_and_after_the_cqe__one_event_each),

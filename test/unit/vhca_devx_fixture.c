@@ -63,6 +63,11 @@ int fix_setup(void **state)
     return fix_setup_link(state, "roce");
 }
 
+int fix_setup_ib(void **state)
+{
+    return fix_setup_link(state, "ib");
+}
+
 int fix_teardown(void **state)
 {
     struct fixture *f = *state;
@@ -222,6 +227,20 @@ const uint8_t fix_2rtr[MBOX] = {
     [0x52] = 0xc1, [0x53] = 0x23,                   /* udp_sport */
     [0x56] = 0x02, [0x57] = 0x00, [0x58] = 0xc6,    /* rmac */
     [0x59] = 0x12, [0x5a] = 0x00, [0x5b] = 0x01,
+    [0xa9] = 0x81,                                  /* 2^4 reads, atomic 1 */
+    [0xaa] = 0xc0,                                  /* rre rwe */
+    [0xac] = 0x0c,                                  /* min_rnr_nak */
+    [0xad] = 0x11, [0xae] = 0x22, [0xaf] = 0x33,    /* next_rcv_psn */
+};
+
+const uint8_t fix_2rtr_ib[MBOX] = {
+    [0x00] = 0x05, [0x01] = 0x03,                   /* INIT2RTR */
+    [0x09] = 0x03, [0x0a] = 0x04, [0x0b] = 0x05,    /* qpn */
+    [0x1a] = 0x18,
+    [0x20] = 0xbe,                                  /* mtu 4096, 2^30 bytes */
+    [0x2d] = 0x0a, [0x2e] = 0x0b, [0x2f] = 0x0c,    /* remote_qpn */
+    [0x37] = 0x12,                                  /* rlid */
+    [0x54] = 0x03,                                  /* sl */
     [0xa9] = 0x81,                                  /* 2^4 reads, atomic 1 */
     [0xaa] = 0xc0,                                  /* rre rwe */
     [0xac] = 0x0c,                                  /* min_rnr_nak */

@@ -25,10 +25,12 @@ struct fixture {
 
 /* Golden mailboxes */
 extern const uint8_t fix_mkey[MBOX], fix_cq[MBOX], fix_rmp[MBOX], fix_qp[MBOX],
-                     fix_2init[MBOX], fix_2rtr[MBOX], fix_2rts[MBOX];
+                     fix_2init[MBOX], fix_2rtr[MBOX], fix_2rtr_ib[MBOX],
+                     fix_2rts[MBOX];
 
-/* cmocka's: *state is the fixture */
+/* cmocka's: *state is the fixture. A process has one link layer. */
 int fix_setup(void **state);
+int fix_setup_ib(void **state);
 int fix_teardown(void **state);
 /** An ioctl; 0 or a negative errno. */
 int fix_call(struct fixture *f, uint16_t object, uint16_t method,

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "vhca/fault.h"
 #include "vhca_nic_fixture.h"
 
 struct fix_nic fix_nic;
@@ -121,6 +122,14 @@ bool vhca_mkey_destroy(uint32_t owner, uint32_t index, struct vhca_fw *fw)
     return done(fw) && destroyed('m');
 }
 
+bool vhca_mkey_modify(uint32_t index, const struct vhca_mkey_attr *attr,
+                      struct vhca_fw *fw)
+{
+    (void)index;
+    fix_nic.mkey = *attr;
+    return done(fw);
+}
+
 bool vhca_mkey_query(uint32_t owner, uint32_t index,
                      struct vhca_mkey_attr *attr_p, struct vhca_fw *fw)
 {
@@ -145,6 +154,16 @@ bool vhca_cq_destroy(uint32_t owner, uint32_t cqn, struct vhca_fw *fw)
     return done(fw) && destroyed('c');
 }
 
+bool vhca_cq_resize(uint32_t owner, uint32_t cqn, void *ring,
+                    uint8_t log_size, struct vhca_fw *fw)
+{
+    (void)owner;
+    (void)cqn;
+    fix_nic.cq.ring     = ring;
+    fix_nic.cq.log_size = log_size;
+    return done(fw);
+}
+
 bool vhca_rmp_create(const struct vhca_rmp_attr *attr, uint32_t *rmpn_p,
                      struct vhca_fw *fw)
 {
@@ -158,6 +177,24 @@ bool vhca_rmp_destroy(uint32_t owner, uint32_t rmpn, struct vhca_fw *fw)
     (void)owner;
     (void)rmpn;
     return done(fw) && destroyed('r');
+}
+
+bool vhca_rmp_set_limit(uint32_t owner, uint32_t rmpn, uint32_t limit,
+                        struct vhca_fw *fw)
+{
+    (void)owner;
+    (void)rmpn;
+    fix_nic.rmp_limit = limit;
+    return done(fw);
+}
+
+bool vhca_rmp_get_limit(uint32_t owner, uint32_t rmpn, uint32_t *limit_p,
+                        struct vhca_fw *fw)
+{
+    (void)owner;
+    (void)rmpn;
+    *limit_p = fix_nic.rmp_limit;
+    return done(fw);
 }
 
 bool vhca_qp_create(const struct vhca_qp_attr *attr, uint32_t *qpn_p,
@@ -196,4 +233,28 @@ bool vhca_qp_destroy(uint32_t owner, uint32_t qpn, struct vhca_fw *fw)
     (void)owner;
     (void)qpn;
     return done(fw) && destroyed('q');
+}
+
+/* Nothing is told to fail. */
+bool vhca_fault_cmd(uint16_t opcode, struct vhca_fw *fw)
+{
+    (void)opcode;
+    (void)fw;
+    return false;
+}
+
+int vhca_fault_umem(void)
+{
+    return 0;
+}
+
+bool vhca_fault_mkey_umem(struct vhca_fw *fw)
+{
+    (void)fw;
+    return false;
+}
+
+int vhca_fault_mkey_kernel(void)
+{
+    return 0;
 }

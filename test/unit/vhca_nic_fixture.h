@@ -22,6 +22,7 @@ struct fix_nic {
     struct vhca_mkey_attr mkey;
     struct vhca_cq_attr   cq;
     struct vhca_rmp_attr  rmp;
+    uint32_t              rmp_limit;
     struct vhca_qp_attr   qp;
     struct vhca_qp_modify modify;
     enum vhca_qp_state    qp_state;

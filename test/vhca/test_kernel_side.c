@@ -690,18 +690,17 @@ static void uar__mapping__is_writable_and_distinct(void **state)
 
 /* ---- verbs ---- */
 
-static void verbs__cq__is_made_and_qp_is_not(void **state)
+static void verbs__cq_and_rc_qp__are_made_and_uc_is_not(void **state)
 {
     struct fixture *f = *state;
     struct ibv_comp_channel *channel;
-    struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC};
+    struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_UC};
     struct ibv_cq *cq;
+    struct ibv_qp *qp;
 
     channel = ibv_create_comp_channel(f->ctx);
     assert_non_null(channel);
-    assert_null(ibv_create_cq(f->ctx, 100, NULL, channel, 0));
-    assert_int_equal(errno, EOPNOTSUPP);
-    cq = ibv_create_cq(f->ctx, 100, NULL, NULL, 0);
+    cq = ibv_create_cq(f->ctx, 100, NULL, channel, 0);
     assert_non_null(cq);
     assert_int_equal(cq->cqe, 127);
     assert_int_equal(ibv_poll_cq(cq, 1, &(struct ibv_wc) {0}), 0);
@@ -710,8 +709,15 @@ static void verbs__cq__is_made_and_qp_is_not(void **state)
     attr.recv_cq         = cq;
     attr.cap.max_send_wr = 1;
     attr.cap.max_recv_wr = 1;
+    attr.cap.max_send_sge = 1;
+    attr.cap.max_recv_sge = 1;
     assert_null(ibv_create_qp(f->pd, &attr));
     assert_int_equal(errno, EOPNOTSUPP);
+    attr.qp_type = IBV_QPT_RC;
+    qp           = ibv_create_qp(f->pd, &attr);
+    assert_non_null(qp);
+    assert_int_equal(ibv_destroy_cq(cq), EBUSY);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
     assert_int_equal(ibv_destroy_cq(cq), 0);
     assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
@@ -727,8 +733,8 @@ static void general_command__not_a_general_one__is_refused(void **state)
     in[0] = 0x05; /* CREATE_QP */
     assert_int_equal(mlx5dv_devx_general_cmd(f->ctx, in, sizeof(in), f->out,
                                              16), EINVAL);
-    in[0] = 0x07;
-    in[1] = 0x62; /* QUERY_HCA_VPORT_CONTEXT: let through, not there */
+    in[0] = 0x01;
+    in[1] = 0x01; /* QUERY_ADAPTER: let through, not there */
     assert_int_equal(mlx5dv_devx_general_cmd(f->ctx, in, sizeof(in), f->out,
                                              16), EREMOTEIO);
     assert_int_equal(f->out[0], 2);
@@ -791,7 +797,7 @@ int main(void)
         TEST(event_channel__subscribe__kinds_of_events),
         TEST(query_eqn__vector_out_of_range__is_refused),
         TEST(uar__mapping__is_writable_and_distinct),
-        TEST(verbs__cq__is_made_and_qp_is_not),
+        TEST(verbs__cq_and_rc_qp__are_made_and_uc_is_not),
         TEST(general_command__not_a_general_one__is_refused),
         TEST(close__objects_alive__device_cleans_up),
     };

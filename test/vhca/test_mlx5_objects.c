@@ -2,7 +2,7 @@
 
 /* The device half on a device: objects, two RC QPs connected to each other, and
  * every kind of WQE between them. HIXL_TEST_DEV names the device; exit status
- * 77 if there is none. */
+ * 77 if there is none. HIXL_TEST_REG=mr: keys are MRs. */
 
 #include "mlx5/cq_poll.h"
 #include "mlx5/hx.h"
@@ -48,6 +48,14 @@ struct env {
     struct hx_mkey     remote_key;
     struct hx_mkey     recv_key;
 };
+
+static enum hx_reg_mode reg_mode(void)
+{
+    const char *mode = getenv("HIXL_TEST_REG");
+
+    return ((mode != NULL) && (strcmp(mode, "mr") == 0)) ? HX_REG_MR :
+                                                           HX_REG_UMEM;
+}
 
 static uint8_t *mem_alloc(void)
 {
@@ -96,6 +104,7 @@ static int env_setup(void **state)
 
     assert_non_null(env);
     assert_int_equal(hx_dev_open(dev_name, &env->dev), 0);
+    assert_int_equal(hx_dev_set_reg_mode(env->dev, reg_mode()), 0);
     assert_int_equal(hx_port_query(env->dev, 1, HX_GID_INDEX_AUTO, &env->port),
                      0);
     assert_int_equal(hx_uar_create(env->dev, &env->uar), 0);
