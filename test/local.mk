@@ -110,4 +110,85 @@ test/unit/layouts_driver.c: src/mlx5/prm.h contrib/check-prm
 	$(AM_V_GEN)$(MKDIR_P) test/unit && \
 	    $(top_srcdir)/contrib/check-prm --c $(top_srcdir)/src/mlx5/prm.h \
 	        >$@.tmp && mv -f $@.tmp $@
-EXTRA_DIST += bench/README.md bench/compare
+EXTRA_DIST += bench/README.md bench/compare bench/vhca
+
+dist_check_SCRIPTS += test/transport/reg.sh test/transport/reg_mr.sh \
+                      test/transport/reg_refused.sh
+TESTS              += test/transport/reg.sh test/transport/reg_mr.sh \
+                      test/transport/reg_refused.sh
+
+check_PROGRAMS += test/transport/test_reg
+TESTS          += test/transport/test_reg
+test_transport_test_reg_CPPFLAGS = $(HXTEST_CPPFLAGS)
+test_transport_test_reg_LDADD    = $(HXTEST_LDADD)
+
+# What bench/vhca runs
+check_PROGRAMS += bench/vhca_put bench/vhca_ring
+bench_vhca_put_CPPFLAGS  = $(AM_CPPFLAGS) $(UCX_CFLAGS)
+bench_vhca_put_LDADD     = $(UCX_LIBS)
+bench_vhca_ring_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS)
+bench_vhca_ring_LDADD    = libhx_mlx5.la $(IBVERBS_LIBS)
+
+check_PROGRAMS += test/transport/test_faults
+TESTS          += test/transport/test_faults
+test_transport_test_faults_CPPFLAGS = $(HXTEST_CPPFLAGS)
+test_transport_test_faults_LDADD    = $(HXTEST_LDADD)
+
+# Failures: of operations, of peers, of processes that may not connect
+check_PROGRAMS += test/transport/test_errors test/transport/test_errors_uct \
+    test/transport/test_hostile test/transport/test_kill \
+    test/transport/test_link_storm
+TESTS          += test/transport/test_errors test/transport/test_errors_uct \
+    test/transport/test_hostile test/transport/test_kill \
+    test/transport/test_link_storm
+test_transport_test_errors_CPPFLAGS     = $(HXTEST_CPPFLAGS)
+test_transport_test_errors_LDADD        = $(HXTEST_LDADD)
+test_transport_test_errors_uct_CPPFLAGS = $(HXTEST_CPPFLAGS)
+test_transport_test_errors_uct_LDADD    = $(HXTEST_LDADD)
+test_transport_test_hostile_CPPFLAGS    = $(HXTEST_CPPFLAGS)
+test_transport_test_hostile_LDADD       = $(HXTEST_LDADD)
+test_transport_test_kill_SOURCES        = test/transport/test_kill.c \
+    test/transport/kill_board.h test/transport/kill_worker.c
+test_transport_test_kill_CPPFLAGS       = $(HXTEST_CPPFLAGS)
+test_transport_test_kill_LDADD          = $(HXTEST_LDADD)
+test_transport_test_link_storm_CPPFLAGS = $(HXTEST_CPPFLAGS)
+test_transport_test_link_storm_LDADD    = $(HXTEST_LDADD)
+
+# Fuzz targets: their corpora always, libFuzzer under --long; see fuzz.sh
+HXFUZZ_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_PRIV_CPPFLAGS)
+HXFUZZ_CFLAGS   = $(AM_CFLAGS) $(IBVERBS_CFLAGS) $(CMOCKA_CFLAGS)
+HXFUZZ_LIBS     = libuct_hixl_int.la $(UCX_LIBS) $(IBVERBS_LIBS) -lpthread
+check_PROGRAMS += test/fuzz/corpus_cm_addr test/fuzz/corpus_cm_exchange \
+    test/fuzz/corpus_cm_msg test/fuzz/corpus_rkey
+test_fuzz_corpus_cm_addr_SOURCES      = test/fuzz/corpus.c test/fuzz/fuzz.h \
+    test/fuzz/fuzz_cm_addr.c
+test_fuzz_corpus_cm_addr_CPPFLAGS     = $(HXFUZZ_CPPFLAGS)
+test_fuzz_corpus_cm_addr_CFLAGS       = $(HXFUZZ_CFLAGS)
+test_fuzz_corpus_cm_addr_LDADD        = $(HXFUZZ_LIBS)
+test_fuzz_corpus_cm_exchange_SOURCES  = test/fuzz/corpus.c test/fuzz/fuzz.h \
+    test/fuzz/fuzz_cm_exchange.c $(HX_CM_FIXTURE)
+test_fuzz_corpus_cm_exchange_CPPFLAGS = $(HXFUZZ_CPPFLAGS)
+test_fuzz_corpus_cm_exchange_CFLAGS   = $(HXFUZZ_CFLAGS)
+test_fuzz_corpus_cm_exchange_LDADD    = $(HXFUZZ_LIBS) $(CMOCKA_LIBS)
+test_fuzz_corpus_cm_msg_SOURCES       = test/fuzz/corpus.c test/fuzz/fuzz.h \
+    test/fuzz/fuzz_cm_msg.c
+test_fuzz_corpus_cm_msg_CPPFLAGS      = $(HXFUZZ_CPPFLAGS)
+test_fuzz_corpus_cm_msg_CFLAGS        = $(HXFUZZ_CFLAGS)
+test_fuzz_corpus_cm_msg_LDADD         = $(HXFUZZ_LIBS)
+test_fuzz_corpus_rkey_SOURCES         = test/fuzz/corpus.c test/fuzz/fuzz.h \
+    test/fuzz/fuzz_rkey.c
+test_fuzz_corpus_rkey_CPPFLAGS        = $(HXFUZZ_CPPFLAGS)
+test_fuzz_corpus_rkey_CFLAGS          = $(HXFUZZ_CFLAGS)
+test_fuzz_corpus_rkey_LDADD           = $(HXFUZZ_LIBS)
+
+dist_check_SCRIPTS += test/fuzz/fuzz.sh
+TESTS              += test/fuzz/fuzz.sh
+check_DATA          = test/fuzz/flags
+CLEANFILES         += test/fuzz/flags
+EXTRA_DIST         += test/fuzz/corpus
+
+test/fuzz/flags: Makefile
+	$(AM_V_GEN)$(MKDIR_P) test/fuzz && \
+	    { echo "cppflags='-I$(abs_top_builddir) $(HXFUZZ_CPPFLAGS) $(IBVERBS_CFLAGS) $(CMOCKA_CFLAGS)'"; \
+	      echo "libs='$(UCX_LIBS) $(IBVERBS_LIBS) $(CMOCKA_LIBS) -lpthread -ldl'"; \
+	    } >$@

@@ -57,6 +57,14 @@ struct hx_caps {
     bool     atomic_req_8B_endianness_mode;
 };
 
+/* How memory becomes known to the device */
+enum hx_reg_mode {
+    HX_REG_AUTO, /* a umem and a key over it if the device proves that it takes
+                    such keys, else an MR; decided before the first key */
+    HX_REG_UMEM, /* a umem and a key */
+    HX_REG_MR    /* ibv_reg_mr() */
+};
+
 struct hx_dev {
     struct ibv_context *ibv;
     struct ibv_pd      *pd;
@@ -65,6 +73,8 @@ struct hx_dev {
     struct hx_caps      caps;
     bool                lag;     /* ports bonded: QPs need a port affinity */
     char                name[64];
+    enum hx_reg_mode    reg_mode;        /* reg_mode.c's, as the next */
+    char                reg_reason[320];
 };
 
 /* One port as a link needs it. In host order. */
@@ -97,10 +107,12 @@ struct hx_umem {
     uint32_t                 id;
 };
 
-/* A direct key over one umem, both of exactly [addr, addr + len) */
+/* A direct key over one umem, both of exactly [addr, addr + len); or an MR of
+ * that range, which is a key as well */
 struct hx_mkey {
     struct hx_umem          umem;
     struct mlx5dv_devx_obj *obj;
+    struct ibv_mr          *mr;    /* NULL: umem and obj, else instead of them */
     uint32_t                key;   /* lkey and rkey: mkey_index << 8 | tag */
 };
 
@@ -230,12 +242,32 @@ void hx_buf_free(struct hx_buf *buf);
 
 /* ---- mkey.c ---- */
 
-/** One umem and one direct key, exactly [addr, addr + len); len > 0, any
- *  alignment. access: verbs flags, also IBV_ACCESS_REMOTE_ATOMIC (key only)
- *  and IBV_ACCESS_RELAXED_ORDERING. */
+/** One umem and one direct key, or one MR (hx_dev_reg_mode()), of exactly
+ *  [addr, addr + len); len > 0, any alignment. access: verbs flags, also
+ *  IBV_ACCESS_REMOTE_ATOMIC (not for the umem) and
+ *  IBV_ACCESS_RELAXED_ORDERING. */
 int hx_mkey_create(struct hx_dev *dev, void *addr, size_t len, uint32_t access,
                    struct hx_mkey *mkey_p);
 void hx_mkey_destroy(struct hx_mkey *mkey);
+
+/* ---- reg_mode.c ---- */
+
+/** What hx_mkey_create() makes from now on; of a device that was just opened it
+ *  is HX_REG_AUTO. HX_REG_UMEM proves the device now: an error if it does not
+ *  pass, and the mode stays what it was. */
+int hx_dev_set_reg_mode(struct hx_dev *dev, enum hx_reg_mode mode);
+/** HX_REG_UMEM or HX_REG_MR. Under HX_REG_AUTO the first call decides, by
+ *  hx_selftest_umem_keys(), whose outcome the process keeps for each device. */
+enum hx_reg_mode hx_dev_reg_mode(struct hx_dev *dev);
+/** Why it is so, in words, once it was decided. */
+const char *hx_dev_reg_reason(const struct hx_dev *dev);
+
+/* ---- selftest.c ---- */
+
+/** Whether keys over umems move bytes on this device as they should: RDMA
+ *  write and read through a loopback QP pair of its own, within a second. The
+ *  port must be active. What it sends is counted in "selftest.<counter>". */
+int hx_selftest_umem_keys(struct hx_dev *dev, const struct hx_port *port);
 
 /* ---- event.c ---- */
 
@@ -279,7 +311,12 @@ void hx_qp_destroy(struct hx_qp *qp);
 
 /* ---- log.c ---- */
 
-enum hx_log_level { HX_LOG_ERROR, HX_LOG_WARN, HX_LOG_DEBUG };
+enum hx_log_level {
+    HX_LOG_ERROR,
+    HX_LOG_WARN,
+    HX_LOG_DEBUG,
+    HX_LOG_NOTICE  /* a decision that the user should know of; never held */
+};
 
 typedef void (*hx_log_fn)(enum hx_log_level level, const char *file,
                           unsigned line, const char *func, const char *msg);
@@ -290,6 +327,21 @@ void hx_log_set(hx_log_fn fn);
 void hx_log_write(enum hx_log_level level, const char *file, unsigned line,
                   const char *func, const char *fmt, ...)
         __attribute__((format(printf, 5, 6)));
+/* Messages that are kept back; one on the caller's stack */
+struct hx_log_hold {
+    char               *buf;
+    size_t              size;
+    struct hx_log_hold *outer;
+};
+
+/**
+ * Until the end: errors and warnings of this thread are logged as debug
+ * messages only; the first is kept in buf ("" if none), for a caller that may
+ * still have another way, or knows more of the cause. Holds nest.
+ */
+void hx_log_hold_begin(struct hx_log_hold *hold, char *buf, size_t size);
+void hx_log_hold_end(struct hx_log_hold *hold);
+
 #define hx_log(_level, ...) \
     hx_log_write(_level, __FILE__, __LINE__, __func__, __VA_ARGS__)
 

@@ -16,10 +16,13 @@ libhx_mlx5_la_SOURCES = \
     src/mlx5/hx.h \
     src/mlx5/log.c \
     src/mlx5/mkey.c \
+    src/mlx5/mkey.h \
     src/mlx5/mmio.h \
     src/mlx5/prm.h \
     src/mlx5/prm_access.h \
     src/mlx5/qp.c \
+    src/mlx5/reg_mode.c \
+    src/mlx5/selftest.c \
     src/mlx5/sq.h \
     src/mlx5/srq.c \
     src/mlx5/umem.c \
@@ -35,6 +38,8 @@ HX_MLX5_TESTS = \
     test/unit/test_cq_poll \
     test/unit/test_prm \
     test/unit/test_qp \
+    test/unit/test_reg_mode \
+    test/unit/test_selftest \
     test/unit/test_sq \
     test/unit/test_umem
 
@@ -65,6 +70,13 @@ test_unit_test_prm_LDADD    = $(HX_MLX5_TEST_LIBS)
 test_unit_test_qp_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
 test_unit_test_qp_LDADD    = $(HX_MLX5_TEST_LIBS)
 
+# Both define what the file under test calls; the linker takes that first
+test_unit_test_reg_mode_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
+test_unit_test_reg_mode_LDADD    = $(HX_MLX5_TEST_LIBS)
+
+test_unit_test_selftest_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
+test_unit_test_selftest_LDADD    = $(HX_MLX5_TEST_LIBS)
+
 test_unit_test_sq_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
 test_unit_test_sq_LDADD    = $(HX_MLX5_TEST_LIBS)
 
@@ -76,3 +88,12 @@ test_vhca_test_mlx5_objects_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
 test_vhca_test_mlx5_objects_LDADD    = $(HX_MLX5_TEST_LIBS)
 
 dist_check_SCRIPTS += test/vhca/mlx5_objects.sh
+
+# Also on the emulated device, whose counters it reads
+check_PROGRAMS     += test/vhca/test_selftest
+dist_check_SCRIPTS += test/vhca/selftest.sh
+TESTS              += test/vhca/selftest.sh
+
+test_vhca_test_selftest_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS) \
+                                   -I$(top_srcdir)/test
+test_vhca_test_selftest_LDADD    = libhxtest.la $(HX_MLX5_TEST_LIBS)

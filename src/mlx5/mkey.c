@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Keys: CREATE_MKEY over a umem. */
+/* Keys: CREATE_MKEY over a umem, or an MR. */
 
+#include "mkey.h"
 #include "cmd.h"
 
 #include <errno.h>
@@ -31,8 +32,8 @@ static uint32_t mkey_umem_access(uint32_t access)
     return umem_access;
 }
 
-int hx_mkey_create(struct hx_dev *dev, void *addr, size_t len, uint32_t access,
-                   struct hx_mkey *mkey_p)
+int hx_mkey_create_umem(struct hx_dev *dev, void *addr, size_t len,
+                        uint32_t access, struct hx_mkey *mkey_p)
 {
     const struct hx_caps *caps   = &dev->caps;
     struct hx_cmd_mkey_attr attr = {
@@ -42,15 +43,9 @@ int hx_mkey_create(struct hx_dev *dev, void *addr, size_t len, uint32_t access,
         .access = access,
         .tag    = mkey_next_tag()
     };
-    struct hx_mkey mkey;
+    struct hx_mkey mkey = {0};
     bool relaxed;
     int ret;
-
-    if (len == 0) {
-        hx_log(HX_LOG_ERROR, "%s: a key over no memory, at %p", dev->name,
-               addr);
-        return -EINVAL;
-    }
 
     /* With mkc_order_write_after_write_ro_only a key must be relaxed */
     relaxed            = !!(access & IBV_ACCESS_RELAXED_ORDERING) ||
@@ -77,8 +72,59 @@ err_dereg:
     return ret;
 }
 
+/* mlx5 gives an MR one number as lkey and rkey, and it is exact as well */
+static int mkey_create_mr(struct hx_dev *dev, void *addr, size_t len,
+                          uint32_t access, struct hx_mkey *mkey_p)
+{
+    struct hx_mkey mkey = {0};
+    int ret;
+
+    /* Verbs' rule: who may write from afar may write here */
+    if (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) {
+        access |= IBV_ACCESS_LOCAL_WRITE;
+    }
+
+    mkey.mr = ibv_reg_mr(dev->pd, addr, len, access);
+    if (mkey.mr == NULL) {
+        ret = (errno > 0) ? -errno : -ENOMEM;
+        hx_log(HX_LOG_ERROR, "%s: registering %zu bytes at %p as an MR"
+               " failed: %s%s", dev->name, len, addr, strerror(-ret),
+               (ret == -ENOMEM) ? " (ulimit -l?)" : "");
+        return ret;
+    }
+
+    mkey.key = mkey.mr->rkey;
+    *mkey_p  = mkey;
+    return 0;
+}
+
+int hx_mkey_create(struct hx_dev *dev, void *addr, size_t len, uint32_t access,
+                   struct hx_mkey *mkey_p)
+{
+    if (len == 0) {
+        hx_log(HX_LOG_ERROR, "%s: a key over no memory, at %p", dev->name,
+               addr);
+        return -EINVAL;
+    }
+
+    return (hx_dev_reg_mode(dev) == HX_REG_MR) ?
+           mkey_create_mr(dev, addr, len, access, mkey_p) :
+           hx_mkey_create_umem(dev, addr, len, access, mkey_p);
+}
+
 void hx_mkey_destroy(struct hx_mkey *mkey)
 {
-    hx_cmd_destroy(mkey->obj, "mkey", mkey->key);
-    hx_umem_dereg(&mkey->umem);
+    int err;
+
+    if (mkey->mr == NULL) {
+        hx_cmd_destroy(mkey->obj, "mkey", mkey->key);
+        hx_umem_dereg(&mkey->umem);
+        return;
+    }
+
+    err = ibv_dereg_mr(mkey->mr);
+    if (err != 0) {
+        hx_log(HX_LOG_WARN, "deregistering the MR of key 0x%x failed: %s",
+               mkey->key, strerror(err));
+    }
 }

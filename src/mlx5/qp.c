@@ -93,6 +93,11 @@ int hx_qp_create(struct hx_dev *dev, const struct hx_qp_attr *attr,
                                              ring_len) + QP_DBREC_SEND;
     qp->sq.uar_reg   = attr->uar->reg_addr;
     qp->sq.ring_soft = hx_ring_soft_lookup();
+    if (qp->sq.ring_soft != NULL) {
+        /* There is nothing to send yet: this tells the emulated device that
+         * it need not watch the doorbell record. */
+        (void)qp->sq.ring_soft(HX_RING_SOFT_SQ, qp->qpn);
+    }
 
     *qp_p = qp;
     return 0;

@@ -48,6 +48,27 @@ void uct_hixl_ep_set_failed(uct_hixl_ep_t *ep, ucs_status_t status)
     }
 }
 
+/* UCX's own function knows two statuses that are a peer's doing, and takes all
+ * others for errors of the transport. A peer that closes, refuses, or is not
+ * there when it is connected to is no more than that either. */
+static ucs_log_level_t
+uct_hixl_ep_failure_log_level(uct_hixl_iface_t *iface,
+                              ucs_status_t handler_status, ucs_status_t status)
+{
+    switch (status) {
+    case UCS_ERR_NOT_CONNECTED:
+    case UCS_ERR_UNREACHABLE:
+    case UCS_ERR_REJECTED:
+    case UCS_ERR_TIMED_OUT:
+        status = UCS_ERR_CONNECTION_RESET;
+        break;
+    default:
+        break;
+    }
+    return uct_base_iface_failure_log_level(&iface->super, handler_status,
+                                            status);
+}
+
 void uct_hixl_ep_report_failed(uct_hixl_ep_t *ep, const char *reason)
 {
     uct_hixl_iface_t *iface = ucs_derived_of(ep->super.super.iface,
@@ -66,8 +87,8 @@ void uct_hixl_ep_report_failed(uct_hixl_ep_t *ep, const char *reason)
     ucs_snprintf_zero(name, sizeof(name), "%s:%d qp 0x%x",
                       iface->md->dev->name, iface->port.num,
                       ep->link->qp->qpn);
-    level = uct_base_iface_failure_log_level(
-            &iface->super,
+    level = uct_hixl_ep_failure_log_level(
+            iface,
             uct_iface_handle_ep_err(&iface->super.super, &ep->super.super,
                                     status), status);
     ucs_log(level, "%s: the link failed: %s (%s)", name, reason,

@@ -2,7 +2,6 @@
 
 /* The memory domain: devices, attributes, keys. */
 
-#include "hixl_log.h"
 #include "hixl_md.h"
 #include "hixl_reg.h"
 
@@ -15,6 +14,13 @@
 #include <ucs/sys/string.h>
 #include <ucs/sys/sys.h>
 #include <ucs/sys/topo/base/topo.h>
+
+static const char *uct_hixl_reg_mode_names[] = {
+    [HX_REG_AUTO] = "auto",
+    [HX_REG_UMEM] = "umem",
+    [HX_REG_MR]   = "mr",
+    NULL
+};
 
 ucs_config_field_t uct_hixl_md_config_table[] = {
     {"", "", NULL, ucs_offsetof(uct_hixl_md_config_t, super),
@@ -31,6 +37,16 @@ ucs_config_field_t uct_hixl_md_config_table[] = {
      ucs_offsetof(uct_hixl_md_config_t, max_host_mem),
      UCS_CONFIG_TYPE_MEMUNITS},
 
+    {"REG", "auto",
+     "How memory is registered with the device.\n"
+     "  umem  A DevX umem and a key over it. A device on which such keys do not\n"
+     "        work is not used.\n"
+     "  mr    ibv_reg_mr.\n"
+     "  auto  umem if such keys work, which is tried before the first\n"
+     "        registration; else mr.",
+     ucs_offsetof(uct_hixl_md_config_t, reg_mode),
+     UCS_CONFIG_TYPE_ENUM(uct_hixl_reg_mode_names)},
+
     {NULL}
 };
 
@@ -45,23 +61,68 @@ static void uct_hixl_md_name(const char *dev_name, char *name, size_t size)
     }
 }
 
-/* A domain that is listed but does not open disturbs others' enumeration. */
-static int uct_hixl_dev_opens(const char *dev_name)
+/* What the device half says is kept in text; the caller knows what it means. */
+static ucs_status_t uct_hixl_dev_set_reg_mode(struct hx_dev *dev,
+                                              enum hx_reg_mode mode, char *text,
+                                              size_t size)
 {
+    struct hx_log_hold hold;
+    int ret;
+
+    hx_log_hold_begin(&hold, text, size);
+    ret = hx_dev_set_reg_mode(dev, mode);
+    hx_log_hold_end(&hold);
+    return (ret == 0) ? UCS_OK : UCS_ERR_UNSUPPORTED;
+}
+
+static void uct_hixl_dev_log_no_umem_keys(ucs_log_level_t level,
+                                          const char *dev_name,
+                                          const char *text)
+{
+    ucs_log(level, "%s is not usable with UCX_" UCT_HIXL_CONFIG_PREFIX
+            "REG=umem: %s; set UCX_" UCT_HIXL_CONFIG_PREFIX "REG=mr, or =auto "
+            "to use umems on devices where they work", dev_name, text);
+}
+
+/* A domain that is listed but does not open disturbs others' enumeration. */
+static int uct_hixl_dev_opens(const char *dev_name, enum hx_reg_mode reg_mode)
+{
+    struct hx_log_hold hold;
     struct hx_dev *dev;
+    ucs_status_t status;
     char text[256];
     int ret;
 
-    uct_hixl_log_hold_begin(text, sizeof(text));
+    hx_log_hold_begin(&hold, text, sizeof(text));
     ret = hx_dev_open(dev_name, &dev);
-    uct_hixl_log_hold_end();
+    hx_log_hold_end(&hold);
     if (ret != 0) {
         ucs_diag("%s is not usable: %s", dev_name, text);
         return 0;
     }
 
+    status = uct_hixl_dev_set_reg_mode(dev, reg_mode, text, sizeof(text));
+    if (status != UCS_OK) {
+        uct_hixl_dev_log_no_umem_keys(UCS_LOG_LEVEL_WARN, dev_name, text);
+    }
+
     hx_dev_close(dev);
-    return 1;
+    return status == UCS_OK;
+}
+
+/* A query comes without a configuration, so it goes by the environment. Another
+ * one shows when a domain is opened. */
+static enum hx_reg_mode uct_hixl_env_reg_mode(uct_component_t *component)
+{
+    enum hx_reg_mode mode = HX_REG_AUTO;
+    uct_md_config_t *config;
+
+    if (uct_md_config_read(component, NULL, NULL, &config) == UCS_OK) {
+        mode = ucs_derived_of(config, uct_hixl_md_config_t)->reg_mode;
+        uct_config_release(config);
+    }
+
+    return mode;
 }
 
 static void uct_hixl_free_names(char **names, unsigned count)
@@ -75,12 +136,13 @@ static void uct_hixl_free_names(char **names, unsigned count)
 }
 
 ucs_status_t
-uct_hixl_query_md_resources(uct_component_t *component UCS_V_UNUSED,
+uct_hixl_query_md_resources(uct_component_t *component,
                             uct_md_resource_desc_t **resources_p,
                             unsigned *num_resources_p)
 {
     uct_md_resource_desc_t *resources;
     unsigned i, count, num_resources;
+    enum hx_reg_mode reg_mode;
     char **names;
     int ret;
 
@@ -95,9 +157,10 @@ uct_hixl_query_md_resources(uct_component_t *component UCS_V_UNUSED,
         return UCS_ERR_NO_MEMORY;
     }
 
+    reg_mode      = uct_hixl_env_reg_mode(component);
     num_resources = 0;
     for (i = 0; i < count; ++i) {
-        if (uct_hixl_dev_opens(names[i])) {
+        if (uct_hixl_dev_opens(names[i], reg_mode)) {
             uct_hixl_md_name(names[i], resources[num_resources].md_name,
                              sizeof(resources[num_resources].md_name));
             ++num_resources;
@@ -212,6 +275,7 @@ ucs_status_t uct_hixl_md_open(uct_component_t *component, const char *md_name,
                                                         uct_hixl_md_config_t);
     ucs_status_t status;
     uct_hixl_md_t *md;
+    char text[256];
 
     md = ucs_calloc(1, sizeof(*md), "hixl_md");
     if (md == NULL) {
@@ -221,6 +285,13 @@ ucs_status_t uct_hixl_md_open(uct_component_t *component, const char *md_name,
     status = uct_hixl_md_open_dev(md_name, &md->dev);
     if (status != UCS_OK) {
         goto err_free;
+    }
+
+    status = uct_hixl_dev_set_reg_mode(md->dev, config->reg_mode, text,
+                                       sizeof(text));
+    if (status != UCS_OK) {
+        uct_hixl_dev_log_no_umem_keys(UCS_LOG_LEVEL_ERROR, md->dev->name, text);
+        goto err_dev_close;
     }
 
     status = uct_hixl_reg_open(md, config);

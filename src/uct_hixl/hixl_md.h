@@ -18,9 +18,10 @@
 #define UCT_HIXL_MD_PREFIX     "hixl_"
 
 typedef struct uct_hixl_md_config {
-    uct_md_config_t super;
-    unsigned        max_regs;     /* UCX_HIXL_MAX_REGS, 1..4096 */
-    size_t          max_host_mem; /* UCX_HIXL_MAX_HOST_MEM, bytes */
+    uct_md_config_t  super;
+    unsigned         max_regs;     /* UCX_HIXL_MAX_REGS, 1..4096 */
+    size_t           max_host_mem; /* UCX_HIXL_MAX_HOST_MEM, bytes */
+    enum hx_reg_mode reg_mode;     /* UCX_HIXL_REG */
 } uct_hixl_md_config_t;
 
 typedef struct uct_hixl_md {
@@ -44,7 +45,8 @@ static UCS_F_ALWAYS_INLINE uint32_t uct_hixl_rkey(uct_rkey_t rkey)
     return (uint32_t)rkey;
 }
 
-/* hixl_md.c: one MD a device that opens, in the order of the device list */
+/* hixl_md.c: one MD a device that opens and registers memory as the environment
+ * asks (UCX_HIXL_REG), in the order of the device list */
 ucs_status_t
 uct_hixl_query_md_resources(uct_component_t *component,
                             uct_md_resource_desc_t **resources_p,

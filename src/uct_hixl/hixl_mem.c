@@ -6,6 +6,7 @@
 #include "hixl_reg.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <ucs/debug/log.h>
@@ -16,29 +17,39 @@
 /* Rounding up to huge pages may cost this part of the length at most */
 #define UCT_HIXL_MEM_HUGE_WASTE 4
 
-/* MAP_SHARED of a memfd; MAP_FAILED with errno */
-static void *uct_hixl_mem_map_memfd(void *hint, size_t length, unsigned flags)
+/* MAP_SHARED of a memfd that nobody can make shorter; MAP_FAILED with errno.
+ * The descriptor is the caller's to close. */
+static void *uct_hixl_mem_map_memfd(void *hint, size_t length, unsigned flags,
+                                    int *fd_p)
 {
     void *address = MAP_FAILED;
     int saved_errno;
     int fd;
 
-    fd = memfd_create("hixl", MFD_CLOEXEC | flags);
+    fd = memfd_create("hixl", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
     if (fd < 0) {
         return MAP_FAILED;
     }
 
     if (ftruncate(fd, length) == 0) {
+        /* An emulated device maps in the peer what cannot shrink */
+        (void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
         address = mmap(hint, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
 
-    saved_errno = errno;
-    close(fd);
-    errno = saved_errno;
+    if (address == MAP_FAILED) {
+        saved_errno = errno;
+        close(fd);
+        errno = saved_errno;
+        return MAP_FAILED;
+    }
+
+    *fd_p = fd;
     return address;
 }
 
-static void *uct_hixl_mem_map(void *hint, size_t *length_p)
+/* fd_p: what it is mapped from, or -1 */
+static void *uct_hixl_mem_map(void *hint, size_t *length_p, int *fd_p)
 {
     ssize_t huge_size = ucs_get_huge_page_size();
     size_t length;
@@ -48,7 +59,8 @@ static void *uct_hixl_mem_map(void *hint, size_t *length_p)
         length = ucs_align_up(*length_p, (size_t)huge_size);
         if (length - *length_p <= *length_p / UCT_HIXL_MEM_HUGE_WASTE) {
             /* The mapping reserves its pages, or fails: no SIGBUS later */
-            address = uct_hixl_mem_map_memfd(hint, length, MFD_HUGETLB);
+            address = uct_hixl_mem_map_memfd(hint, length, MFD_HUGETLB,
+                                             fd_p);
             if (address != MAP_FAILED) {
                 *length_p = length;
                 return address;
@@ -58,9 +70,10 @@ static void *uct_hixl_mem_map(void *hint, size_t *length_p)
     }
 
     length  = ucs_align_up(*length_p, ucs_get_page_size());
-    address = uct_hixl_mem_map_memfd(hint, length, 0);
+    address = uct_hixl_mem_map_memfd(hint, length, 0, fd_p);
     if (address == MAP_FAILED) {
         /* Out of file descriptors, for one; it need not have a name */
+        *fd_p   = -1;
         address = mmap(hint, length, PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     }
@@ -85,6 +98,7 @@ uct_hixl_md_mem_alloc(uct_md_h tl_md, size_t *length_p, void **address_p,
     uct_hixl_mem_t *mem;
     ucs_status_t status;
     void *address;
+    int fd;
 
     if (mem_type != UCS_MEMORY_TYPE_HOST) {
         return UCS_ERR_UNSUPPORTED;
@@ -94,14 +108,19 @@ uct_hixl_md_mem_alloc(uct_md_h tl_md, size_t *length_p, void **address_p,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    address = uct_hixl_mem_map(*address_p, &length);
+    address = uct_hixl_mem_map(*address_p, &length, &fd);
     if (address == NULL) {
         ucs_error("%s: cannot map %zu bytes for %s: %m", md->dev->name, length,
                   alloc_name);
         return UCS_ERR_NO_MEMORY;
     }
 
+    /* The descriptor is there while the key is made: how an emulated device
+     * without privileges finds the file */
     status = uct_hixl_mem_reg(md, address, length, flags, &mem);
+    if (fd >= 0) {
+        close(fd);
+    }
     if (status != UCS_OK) {
         munmap(address, length);
         return status;

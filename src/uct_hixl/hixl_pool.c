@@ -10,6 +10,7 @@
 #include "hixl_iface.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
@@ -32,20 +33,28 @@ uint32_t uct_hixl_pool_chunk_key(const void *chunk)
     return uct_hixl_chunk(chunk)->mkey.key;
 }
 
-static void *uct_hixl_pool_map(size_t length)
+/* MAP_SHARED of a memfd that nobody can make shorter; the descriptor is the
+ * caller's to close */
+static void *uct_hixl_pool_map(size_t length, int *fd_p)
 {
     void *addr = MAP_FAILED;
     int fd;
 
-    fd = memfd_create("hixl-pool", MFD_CLOEXEC);
+    fd = memfd_create("hixl-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) {
         return MAP_FAILED;
     }
 
     if (ftruncate(fd, length) == 0) {
+        (void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
         addr = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
-    close(fd);
+    if (addr == MAP_FAILED) {
+        close(fd);
+        return MAP_FAILED;
+    }
+
+    *fd_p = fd;
     return addr;
 }
 
@@ -57,9 +66,9 @@ ucs_status_t uct_hixl_pool_chunk_alloc(ucs_mpool_t *mp, size_t *size_p,
                                          ucs_get_page_size());
     uct_hixl_chunk_t *chunk;
     struct hx_mkey mkey;
-    int ret;
+    int fd, ret;
 
-    chunk = uct_hixl_pool_map(length);
+    chunk = uct_hixl_pool_map(length, &fd);
     if (chunk == MAP_FAILED) {
         ucs_error("%s: cannot map %zu bytes of shared memory for buffers: %m",
                   pool->dev->name, length);
@@ -68,6 +77,7 @@ ucs_status_t uct_hixl_pool_chunk_alloc(ucs_mpool_t *mp, size_t *size_p,
 
     ret = hx_mkey_create(pool->dev, chunk, length, IBV_ACCESS_LOCAL_WRITE,
                          &mkey);
+    close(fd); /* while the key is made, the device can find the file */
     if (ret != 0) {
         munmap(chunk, length);
         return UCS_ERR_NO_MEMORY;

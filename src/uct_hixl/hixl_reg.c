@@ -5,7 +5,6 @@
  */
 
 #include "hixl_budget.h"
-#include "hixl_log.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -154,14 +153,15 @@ static int uct_hixl_reg_create_key(uct_hixl_range_t *range,
 {
     uct_hixl_budget_t *budget = &uct_hixl_budget;
     unsigned tries            = 0;
+    struct hx_log_hold hold;
     int ret;
 
     do {
         uct_hixl_reg_unlock();
-        uct_hixl_log_hold_begin(error->text, sizeof(error->text));
+        hx_log_hold_begin(&hold, error->text, sizeof(error->text));
         ret = budget->ops->create(range->md->dev, (void*)range->start,
                                   range->length, range->access, mkey_p);
-        uct_hixl_log_hold_end();
+        hx_log_hold_end(&hold);
         uct_hixl_reg_lock();
     } while (uct_hixl_reg_is_resource_error(-ret) &&
              (tries++ < UCT_HIXL_REG_RESOURCE_TRIES) &&

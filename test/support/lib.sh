@@ -58,7 +58,8 @@ fabric_end() {
     unset VHCA_FABRIC
 }
 
-# stats_read: every counter of the fabric into the array `stat`
+# stats_read: every counter of the fabric into the array `stat`, without what
+# the transport's self-test did (it counts that itself)
 declare -A stat
 stats_read() {
     local name value program=${HX_VHCA_STAT:-$HIXL_BUILD/vhca-stat}
@@ -67,6 +68,14 @@ stats_read() {
     while read -r name value; do
         stat[$name]=$value
     done < <("$program")
+    for name in "${!stat[@]}"; do
+        case $name in
+        sw.selftest.*)
+            value=${name#sw.selftest.}
+            stat[$value]=$((${stat[$value]:-0} - ${stat[$name]}))
+            ;;
+        esac
+    done
     [ ${#stat[@]} -gt 0 ]
 }
 

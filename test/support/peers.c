@@ -90,6 +90,11 @@ int hxt_setup(void **state)
     return mkdtemp(test.log_dir) == NULL;
 }
 
+uint64_t hxt_seed(void)
+{
+    return test.seed;
+}
+
 static void remove_dir(const char *path)
 {
     DIR *dir = opendir(path);

@@ -98,6 +98,8 @@ void hxt_proc_main(int argc, char **argv,
 /** cmocka setup and teardown: a fabric and a log directory of its own. */
 int hxt_setup(void **state);
 int hxt_teardown(void **state);
+/** The seed that hxt_setup() printed. */
+uint64_t hxt_seed(void);
 
 /** Runs a scenario to its end; fails the test if one of them failed. */
 void hxt_run(const struct hxt_run *run);

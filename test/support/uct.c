@@ -275,7 +275,9 @@ void hxt_uct_open(struct hxt_uct *u, struct hxt_proc *proc, size_t len,
 void hxt_uct_close(struct hxt_uct *u)
 {
     hxt_barrier(u->proc);
-    uct_ep_destroy(u->ep);
+    if (u->ep != NULL) {
+        uct_ep_destroy(u->ep);
+    }
     hxt_barrier(u->proc);
     OK(uct_rkey_release(u->component, &u->peer_rkey));
     hxt_uct_mem_dereg(u, &u->mem);

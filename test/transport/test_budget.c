@@ -149,8 +149,8 @@ static void buffers_10000_registered__put_get_rndv__within_256(void **state)
         "UCX_ZCOPY_THRESH=1k", "UCX_RNDV_THRESH=1k", NULL
     };
     static const struct hxt_expect expect[] = {
-        { "max.mkey_remote_per_process", HXT_AT_MOST, BUDGET },
-        { "max.mkey_remote_per_process", HXT_AT_LEAST, BUDGET / 2 },
+        { "max.key_remote_per_process", HXT_AT_MOST, BUDGET },
+        { "max.key_remote_per_process", HXT_AT_LEAST, BUDGET / 2 },
         { "wqe.rdma_write", HXT_AT_LEAST, BUFFERS },
         /* gets, and the rendezvous as the receiver's gets */
         { "wqe.rdma_read", HXT_AT_LEAST, 2 * BUFFERS },
@@ -201,7 +201,7 @@ static void buffers_10000_one_after_another__rndv__within_256(void **state)
 {
     static const char *const env[] = { "UCX_RNDV_THRESH=1k", NULL };
     static const struct hxt_expect expect[] = {
-        { "max.mkey_remote_per_process", HXT_AT_MOST, BUDGET },
+        { "max.key_remote_per_process", HXT_AT_MOST, BUDGET },
         { "wqe.rdma_read", HXT_AT_LEAST, BUFFERS },
         { "sw.hixl.bounce_get_bytes", HXT_IS, 0 },
         { "sw.hixl.bounce_am_bytes", HXT_IS, 0 }
@@ -275,7 +275,7 @@ static void rkey_pack_257__default_budget__exceeds_limit(void **state)
         "set UCX_HIXL_MAX_REGS higher", "UCX_HIXL_MAX_REGS=256", NULL
     };
     static const struct hxt_expect expect[] = {
-        { "max.mkey_remote_per_process", HXT_IS, BUDGET }
+        { "max.key_remote_per_process", HXT_IS, BUDGET }
     };
 
     (void)state;
@@ -363,7 +363,7 @@ static void budget_all_exposed__put_get__go_through_bounce_buffers(void **state)
 {
     static const char *const env[] = { "UCX_ZCOPY_THRESH=1k", NULL };
     static const struct hxt_expect expect[] = {
-        { "max.mkey_remote_per_process", HXT_IS, BUDGET },
+        { "max.key_remote_per_process", HXT_IS, BUDGET },
         { "sw.hixl.bounce_put_bytes", HXT_AT_LEAST, BOUNCED_LEN },
         { "sw.hixl.bounce_get_bytes", HXT_IS, BOUNCED_LEN }
     };
@@ -416,7 +416,7 @@ static void rndv_300_at_once__both_directions__all_complete(void **state)
 {
     static const char *const env[] = { "UCX_RNDV_THRESH=1k", NULL };
     static const struct hxt_expect expect[] = {
-        { "max.mkey_remote_per_process", HXT_AT_MOST, BUDGET },
+        { "max.key_remote_per_process", HXT_AT_MOST, BUDGET },
         { "wqe.rdma_read", HXT_AT_LEAST, 1 }
     };
 

@@ -79,7 +79,7 @@ static void run_crossing(struct hxt_proc *proc)
 static void crossing(const char *const *env, uint64_t max_regs)
 {
     const struct hxt_expect expect[] = {
-        { "max.mkey_remote_per_process", HXT_AT_MOST, max_regs }
+        { "max.key_remote_per_process", HXT_AT_MOST, max_regs }
     };
 
     hxt_run(&(struct hxt_run){

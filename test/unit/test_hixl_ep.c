@@ -677,6 +677,49 @@ static void link_failed__peer_left__is_an_error_for_who_goes_on(void **state)
     assert_int_equal(env.released, 1);
 }
 
+static unsigned logged_errors;
+
+static ucs_log_func_rc_t count_errors(const char *file UCS_V_UNUSED,
+                                      unsigned line UCS_V_UNUSED,
+                                      const char *function UCS_V_UNUSED,
+                                      ucs_log_level_t level,
+                                      const ucs_log_component_config_t
+                                              *component UCS_V_UNUSED,
+                                      const char *message UCS_V_UNUSED,
+                                      va_list ap UCS_V_UNUSED)
+{
+    logged_errors += level <= UCS_LOG_LEVEL_ERROR;
+    return UCS_LOG_FUNC_RC_CONTINUE;
+}
+
+/* That a peer is gone is news for the user's handler, and no error of ours */
+static void link_failed__for_the_peer_s_sake__is_no_error_in_the_log(
+        void **state)
+{
+    static const ucs_status_t statuses[] = {
+        UCS_ERR_CONNECTION_RESET, UCS_ERR_ENDPOINT_TIMEOUT,
+        UCS_ERR_UNREACHABLE, UCS_ERR_REJECTED, UCS_ERR_TIMED_OUT,
+        UCS_ERR_IO_ERROR /* this one is */
+    };
+    uct_ep_h ep;
+    unsigned i;
+
+    (void)state;
+    test_open();
+    logged_errors = 0;
+    ucs_log_push_handler(count_errors);
+    for (i = 0; i < ucs_static_array_size(statuses); ++i) {
+        assert_int_equal(logged_errors, 0);
+        ep = test_ep_new_to_iface();
+        uct_hixl_ep_link_failed(test_ep(ep), test_ep(ep)->link, statuses[i]);
+        assert_int_equal(env.err_calls, i + 1);
+        assert_int_equal(env.err_status, statuses[i]);
+        uct_ep_destroy(ep);
+    }
+    ucs_log_pop_handler();
+    assert_int_equal(logged_errors, 1);
+}
+
 static void link_failed__peer_left_the_last_lost__is_reported(void **state)
 {
     test_comp_t comp;
@@ -916,6 +959,7 @@ int main(void)
         TEST(link_failed__unsignaled_tail__everything_comes_back),
         TEST(link_failed__then_flush_cancel__ends),
         TEST(link_failed__peer_left__is_an_error_for_who_goes_on),
+        TEST(link_failed__for_the_peer_s_sake__is_no_error_in_the_log),
         TEST(link_failed__peer_left_the_last_lost__is_reported),
         TEST(destroy__nothing_outstanding__link_goes_back_at_once),
         TEST(destroy__shorts_outstanding__are_delivered),

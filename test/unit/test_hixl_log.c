@@ -64,11 +64,12 @@ static void *log_elsewhere(void *arg)
 static void log_hold__messages__first_is_kept_and_none_logged(void **state)
 {
     char other[] = "another thread's";
+    struct hx_log_hold hold;
     pthread_t thread;
     char text[8];
 
     (void)state;
-    uct_hixl_log_hold_begin(text, sizeof(text));
+    hx_log_hold_begin(&hold, text, sizeof(text));
     assert_string_equal(text, "");
     hx_log(HX_LOG_ERROR, "the cause");
     hx_log(HX_LOG_ERROR, "what followed");
@@ -80,12 +81,47 @@ static void log_hold__messages__first_is_kept_and_none_logged(void **state)
     assert_int_equal(logged.count, 1);
     assert_string_equal(logged.text, other);
 
-    uct_hixl_log_hold_end();
+    hx_log_hold_end(&hold);
     assert_string_equal(text, "the cau");
 
     hx_log(HX_LOG_ERROR, "after");
     assert_int_equal(logged.count, 2);
     assert_string_equal(logged.text, "after");
+}
+
+static void log_hold__inside_another__each_keeps_its_own(void **state)
+{
+    struct hx_log_hold outer, inner;
+    char outer_text[32], inner_text[32];
+
+    (void)state;
+    hx_log_hold_begin(&outer, outer_text, sizeof(outer_text));
+    hx_log_hold_begin(&inner, inner_text, sizeof(inner_text));
+    hx_log(HX_LOG_WARN, "inside");
+    hx_log_hold_end(&inner);
+    assert_string_equal(inner_text, "inside");
+    assert_string_equal(outer_text, "");
+
+    hx_log(HX_LOG_ERROR, "outside");
+    hx_log_hold_end(&outer);
+    assert_string_equal(inner_text, "inside");
+    assert_string_equal(outer_text, "outside");
+    assert_int_equal(logged.count, 0);
+}
+
+static void log_hold__notice__logged_all_the_same(void **state)
+{
+    struct hx_log_hold hold;
+    char text[8];
+
+    (void)state;
+    hx_log_hold_begin(&hold, text, sizeof(text));
+    hx_log(HX_LOG_NOTICE, "so it is");
+    hx_log_hold_end(&hold);
+    assert_string_equal(text, "");
+    assert_int_equal(logged.count, 1);
+    assert_int_equal(logged.level, UCS_LOG_LEVEL_WARN);
+    assert_string_equal(logged.text, "so it is");
 }
 
 int main(void)
@@ -95,6 +131,9 @@ int main(void)
                                setup),
         cmocka_unit_test_setup(
                 log_hold__messages__first_is_kept_and_none_logged, setup),
+        cmocka_unit_test_setup(log_hold__inside_another__each_keeps_its_own,
+                               setup),
+        cmocka_unit_test_setup(log_hold__notice__logged_all_the_same, setup),
     };
     int ret;
 
