@@ -402,7 +402,7 @@ static void traffic__four_processes_all_kinds__every_byte_arrives(void **state)
         { "wqe.rdma_write", HXT_AT_LEAST, ROUNDS * PROCS * PROCS },
         { "wqe.rdma_read", HXT_AT_LEAST, ROUNDS * PROCS * PROCS },
         { "wqe.send", HXT_AT_LEAST, ROUNDS * PROCS * PROCS },
-        { "max.mkey_remote_per_process", HXT_AT_MOST, 256 },
+        { "max.key_remote_per_process", HXT_AT_MOST, 256 },
         { "sw.hixl.bounce_put_bytes", HXT_IS, 0 },
         { "sw.hixl.bounce_get_bytes", HXT_IS, 0 },
         { "sw.hixl.bounce_am_bytes", HXT_IS, 0 }
