@@ -2,8 +2,8 @@
 
 /*
  * The transport on a device that fails on demand (vhca-stat --fault, in all
- * processes at once): a work queue entry that fails, packets that are lost.
- * Process 1 only lets its memory be used.
+ * processes at once): no keys, no queue pair, a work queue entry that fails,
+ * packets that are lost. Process 1 only lets its memory be used.
  */
 
 #include <support/bytes.h>
@@ -106,9 +106,7 @@ static void begin(struct hxt_proc *proc)
     hxt_uct_on_error(on_error, NULL);
     hxt_uct_open(&u, proc, MEM_LEN, false);
     memset(&seen, 0, sizeof(seen));
-    if (proc->rank == 0) {
-        use(u.ep);
-    }
+    use(u.ep); /* at both ends: from here on no link is in the making */
     hxt_barrier(proc);
 }
 
@@ -249,17 +247,158 @@ static void packets_lost__sent_again__every_byte_arrives(void **state)
     hxt_expect(expect, sizeof(expect) / sizeof(expect[0]));
 }
 
+/* ---- no keys left ---- */
+
+static size_t pack(void *dest, void *arg)
+{
+    memcpy(dest, arg, 16);
+    return 16;
+}
+
+/* The first copy makes the interface's own buffers, which need a key, too. */
+static void make_buffers(void)
+{
+    ssize_t ret = uct_ep_put_bcopy(u.ep, pack, (void*)"sixteen letters",
+                                   u.peer_addr, u.peer_rkey.rkey);
+
+    HXT_CHECK(ret == 16, "put_bcopy: %s",
+              ucs_status_string((ucs_status_t)ret));
+    hxt_uct_flush(&u);
+}
+
+static void run_no_keys(struct hxt_proc *proc)
+{
+    uint64_t put, get;
+
+    begin(proc);
+    if (proc->rank == 0) {
+        make_buffers();
+        fault_set("cmd=CREATE_MKEY,count=all,status=NO_RESOURCES");
+        put_and_get_back(1);
+        put = hxt_proc_stat(proc, "sw.hixl.bounce_put_bytes");
+        get = hxt_proc_stat(proc, "sw.hixl.bounce_get_bytes");
+        HXT_CHECK(put == MEM_LEN && get == MEM_LEN,
+                  "%zu and %zu bytes were bounced", put, get);
+        HXT_CHECK(hxt_proc_stat(proc, "fault.hits") >= 1, "no fault");
+
+        /* keys are there again: nothing is bounced any more */
+        fault_set("");
+        put_and_get_back(2);
+        put = hxt_proc_stat(proc, "sw.hixl.bounce_put_bytes");
+        get = hxt_proc_stat(proc, "sw.hixl.bounce_get_bytes");
+        HXT_CHECK(put == MEM_LEN && get == MEM_LEN,
+                  "%zu and %zu bytes were bounced", put, get);
+    }
+    hxt_uct_close(&u);
+}
+
+static void no_keys__zero_copy__goes_through_bounce_buffers(void **state)
+{
+    static const struct hxt_expect expect[] = {
+        { "bytes.rdma_write", HXT_AT_LEAST, 2 * MEM_LEN },
+        { "bytes.rdma_read", HXT_AT_LEAST, 2 * MEM_LEN },
+        { "wqe.send", HXT_IS, 0 }
+    };
+    static const char *const env[] = {
+        "UCX_HIXL_TX_BUFS_GROW=256", NULL /* 1 MiB at once */
+    };
+
+    (void)state;
+    hxt_run(&(struct hxt_run){
+        .scenario = "no_keys", .count = 2, .deadline = 60, .env = env
+    });
+    hxt_expect(expect, sizeof(expect) / sizeof(expect[0]));
+}
+
+/* ---- no queue pair ---- */
+
+/* Made or not: it ends with an error, and u.ep goes on. */
+static void connect_fails(const char *fault)
+{
+    uct_ep_params_t params = {
+        .field_mask = UCT_EP_PARAM_FIELD_IFACE |
+                      UCT_EP_PARAM_FIELD_DEV_ADDR |
+                      UCT_EP_PARAM_FIELD_IFACE_ADDR,
+        .iface      = u.iface,
+        .dev_addr   = u.dev_addrs[1].data,
+        .iface_addr = u.iface_addrs[1].data
+    };
+    uct_ep_h ep, spare = hxt_uct_ep_new(&u);
+    ucs_status_t status;
+
+    /* The link that the peer made is there for one more endpoint: it takes
+     * that, and the next one needs a queue pair of its own. */
+    use(spare);
+    memset(&seen, 0, sizeof(seen));
+    fault_set(fault);
+    status = uct_ep_create(&params, &ep);
+    if (status == UCS_OK) {
+        WAIT_FOR(seen.calls != 0, "%s: nobody was told", fault);
+        HXT_CHECK(seen.ep == ep && UCS_STATUS_IS_ERR(seen.status), "%s: %s",
+                  fault, ucs_status_string(seen.status));
+        uct_ep_destroy(ep);
+    }
+    HXT_CHECK(hxt_proc_stat(u.proc, "fault.hits") != 0, "no fault");
+    fault_set("");
+    use(u.ep);
+    ep = hxt_uct_ep_new(&u); /* and a new one is made as ever */
+    use(ep);
+    uct_ep_destroy(ep);
+    uct_ep_destroy(spare);
+}
+
+static void run_no_qp_here(struct hxt_proc *proc)
+{
+    begin(proc);
+    if (proc->rank == 0) {
+        connect_fails("cmd=CREATE_QP,status=NO_RESOURCES,syndrome=0x77");
+    }
+    hxt_uct_close(&u);
+}
+
+static void run_no_qp_there(struct hxt_proc *proc)
+{
+    begin(proc);
+    if (proc->rank == 0) {
+        /* the first is the one here */
+        connect_fails("cmd=CREATE_QP,nth=2,status=NO_RESOURCES,syndrome=0x77");
+    }
+    hxt_uct_close(&u);
+}
+
+static void no_qp__connecting__fails_and_says_why(void **state)
+{
+    static const char *const log[] = { "QP", "0x77", NULL };
+
+    (void)state;
+    hxt_run(&(struct hxt_run){
+        .scenario = "no_qp_here", .count = 2, .deadline = 60,
+        .expect_log = log
+    });
+    assert_int_equal(hxt_stat("objects.qp"), 0);
+    hxt_run(&(struct hxt_run){
+        .scenario = "no_qp_there", .count = 2, .deadline = 60,
+        .expect_log = log
+    });
+    assert_int_equal(hxt_stat("objects.qp"), 0);
+}
+
 #define TEST(_name) \
     cmocka_unit_test_setup_teardown(_name, hxt_setup, hxt_teardown)
 
 int main(int argc, char **argv)
 {
     static const struct hxt_scenario scenarios[] = {
+        { "no_keys", run_no_keys },
+        { "no_qp_here", run_no_qp_here },
+        { "no_qp_there", run_no_qp_there },
         { "one_fails", run_one_fails },
         { "lossy", run_lossy },
         { NULL, NULL }
     };
     const struct CMUnitTest tests[] = {
+        TEST(no_keys__zero_copy__goes_through_bounce_buffers),
+        TEST(no_qp__connecting__fails_and_says_why),
         TEST(put_fails__injected__its_endpoint_only),
         TEST(packets_lost__sent_again__every_byte_arrives)
     };
