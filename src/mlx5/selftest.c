@@ -88,7 +88,8 @@ static int selftest_wait(struct selftest *st, bool read)
     while (!hx_cq_poll(st->cq, &wc)) {
         if (selftest_is_late(st)) {
             hx_log(HX_LOG_ERROR, "%s: %s by keys over umems: not done after"
-                   " %u s", st->dev->name, selftest_op_name(read), SELFTEST_SEC);
+                   " %u s", st->dev->name, selftest_op_name(read),
+                   SELFTEST_SEC);
             return -ETIMEDOUT;
         }
         sched_yield();

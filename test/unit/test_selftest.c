@@ -42,7 +42,7 @@ static struct {
     int        live;             /* objects */
     unsigned   remote, max_remote;
     unsigned   ops;
-    uint8_t    ring[RING_BB * HX_BB_SIZE];
+    uint8_t    ring[RING_BB * HX_BB_SIZE] __attribute__((aligned(HX_BB_SIZE)));
     struct hx_cqe cqes[CQ_SIZE];
     uint32_t   dbrec[2];
     uint64_t   uar_reg;
@@ -176,7 +176,8 @@ static int ring(unsigned type, uint32_t number)
     const struct hx_wqe_ctrl *ctrl   = wqe;
     const struct hx_wqe_raddr *raddr = (const void *)(ctrl + 1);
     const struct hx_wqe_data *data   = (const void *)(raddr + 1);
-    uint8_t opcode                   = be64toh(ctrl->opmod_idx_opcode_qpn_ds) >> 32;
+    uint64_t first                   = be64toh(ctrl->opmod_idx_opcode_qpn_ds);
+    uint8_t opcode                   = first >> 32;
     uint64_t len_key                 = be64toh(data->byte_count_lkey);
     uint8_t *local                   = (uint8_t *)be64toh(data->addr);
     uint8_t *remote                  = (uint8_t *)be64toh(raddr->raddr);
@@ -187,7 +188,8 @@ static int ring(unsigned type, uint32_t number)
     assert_int_equal(len_key & UINT32_MAX, 0);       /* no remote rights */
     assert_int_equal(be64toh(raddr->rkey_rsvd) >> 32, 1);
     if (fake.wrong != WRONG_CQE) {
-        move(read ? local : remote, read ? remote : local, len_key >> 32, read);
+        move(read ? local : remote, read ? remote : local, len_key >> 32,
+             read);
     }
     if (fake.wrong != WRONG_SILENT) {
         complete(index);

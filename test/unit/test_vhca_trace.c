@@ -254,8 +254,8 @@ static void cmd__long_fields_and_paths__in_full(void **state)
     (void)state;
     PRM_SET(init2rtr_qp_in, in, opcode, 0x503);
     PRM_SET(ads, ads, rlid, 5);
-    memcpy(PRM_ADDR(ads, ads, rgid_rip), "\xfe\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\x1",
-           16);
+    memcpy(PRM_ADDR(ads, ads, rgid_rip),
+           "\xfe\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\x1", 16);
     PRM_SET(ads, ads2, sl, 3);
     vhca_trace_cmd(&cmd, "INIT2RTR_QP", "init2rtr_qp_in", true);
     trace_is("cmd INIT2RTR_QP OK in: opcode=0x503 qpc.ads.rlid=0x5"
