@@ -9,6 +9,7 @@
 
 #include <endian.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -16,8 +17,9 @@
 
 #include "nic.h"
 
-#define BACKLOG_MAX 1024
-#define PURGE_MAX   1024
+#define BACKLOG_MAX  1024
+#define PURGE_MAX    1024
+#define SENDER_LIMIT 1000000000ll /* ns */
 
 struct event_msg {
     uint64_t cookie;
@@ -325,6 +327,22 @@ static uint32_t chan_purge(struct nic_chan *chan, uint32_t number,
     return purged;
 }
 
+/* Waits for senders. One that was killed or is stopped on its way does not stop
+ * this for long. */
+static void sub_quiesce(struct nic_sub *sub)
+{
+    int64_t deadline = nic_now() + SENDER_LIMIT;
+
+    atomic_thread_fence(memory_order_seq_cst);
+    while (atomic_load(&sub->senders) > 0) {
+        if (nic_now() > deadline) {
+            atomic_store(&sub->senders, 0);
+            return;
+        }
+        sched_yield();
+    }
+}
+
 struct vhca_event_counts vhca_event_unsubscribe(uint32_t number)
 {
     struct vhca_event_counts counts = { 0, 0 };
@@ -344,6 +362,7 @@ struct vhca_event_counts vhca_event_unsubscribe(uint32_t number)
 
         chan = NIC_FIND(NIC_CHAN, nic_chan, sub->chan);
         nic_obj_hide(&sub->obj); /* no backlog is sent any more */
+        sub_quiesce(sub);
         read = atomic_load(&sub->sent) -
                chan_purge(chan, sub->chan, sub->cookie);
         if ((chan != NULL) && (chan->kind == VHCA_CHANNEL_COMP)) {
@@ -413,23 +432,28 @@ static size_t event_format(const struct nic_chan *chan,
     return sizeof(*msg);
 }
 
-/* 0, -EAGAIN when the channel is full, another errno when it is gone */
-static int sub_send(struct nic_sub *sub, uint16_t type, uint32_t number)
+/* 0, -EAGAIN when the channel is full, another errno when it, or the
+ * subscription of this number, is gone */
+static int sub_send(struct nic_sub *sub, uint32_t sub_number, uint16_t type,
+                    uint32_t number)
 {
-    struct nic_chan *chan = NIC_FIND(NIC_CHAN, nic_chan, sub->chan);
+    struct nic_chan *chan;
     struct event_msg msg;
-    int ret;
+    int ret = -ENOENT;
 
-    if (chan == NULL) {
-        return -ENOENT;
+    /* whoever takes the subscription away hides its number, then waits for
+     * those who had seen it: what they have sent is counted by then */
+    atomic_fetch_add(&sub->senders, 1);
+    chan = NIC_FIND(NIC_CHAN, nic_chan, sub->chan);
+    if ((atomic_load(&sub->obj.number) == sub_number) && (chan != NULL)) {
+        ret = chan_send(sub->chan, &msg, event_format(chan, sub, type, number,
+                                                      &msg));
+        if (ret == 0) {
+            atomic_fetch_add(&sub->sent, 1);
+            nic_stat_add(NIC_STAT_EVENT_SENT, 1);
+        }
     }
-
-    ret = chan_send(sub->chan, &msg, event_format(chan, sub, type, number,
-                                                  &msg));
-    if (ret == 0) {
-        atomic_fetch_add(&sub->sent, 1);
-        nic_stat_add(NIC_STAT_EVENT_SENT, 1);
-    }
+    atomic_fetch_sub(&sub->senders, 1);
     return ret;
 }
 
@@ -474,7 +498,7 @@ bool nic_event_backlog_run(void)
             continue;
         }
         atomic_store(&sub->pending, 0);
-        if (sub_send(sub, entry.type, entry.target) == -EAGAIN) {
+        if (sub_send(sub, entry.sub, entry.type, entry.target) == -EAGAIN) {
             atomic_store(&sub->pending, 1);
             backlog.entry[left++] = entry;
         }
@@ -503,7 +527,7 @@ void nic_event_send(const struct nic_subs *subs, uint16_t type,
             (sub->target != number)) {
             continue;
         }
-        if (sub_send(sub, type, number) == -EAGAIN) {
+        if (sub_send(sub, sub_number, type, number) == -EAGAIN) {
             backlog_add(NIC_FIND(NIC_CHAN, nic_chan, sub->chan), sub,
                         sub_number, type, number);
         }

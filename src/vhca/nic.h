@@ -345,6 +345,7 @@ struct nic_sub {
     uint16_t         type;
     _Atomic uint32_t pending;     /* events that did not fit, kept by senders */
     _Atomic uint32_t sent;
+    _Atomic int32_t  senders;     /* between looking at it and counting */
     uint64_t         cookie;
 } __attribute__((aligned(64)));
 

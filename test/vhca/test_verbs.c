@@ -533,6 +533,32 @@ static void completion__armed_after__event_of_the_unseen(void **state)
     expect_comp(f);
 }
 
+/* Whoever sends the event may not have counted it when the CQ goes: destroying
+ * waits for exactly those that were read. */
+static void completion__cq_destroyed_at_once__counts_fit(void **state)
+{
+    struct fixture *f = *state;
+    unsigned i, k;
+
+    for (i = 0; i < 200; ++i) {
+        connect_qps(f, IBV_QPT_RC);
+        assert_int_equal(ibv_req_notify_cq(f->rcq, 0), 0);
+        post_recv(f, 1, MEM_LEN / 2, 64);
+        post(f, 0, IBV_WR_SEND, 0, 64, 0, 0);
+        expect_comp(f);
+        /* this one comes from whoever watches the CQ, not from a QP's work */
+        assert_int_equal(ibv_req_notify_cq(f->rcq, 0), 0);
+        expect_comp(f);
+        for (k = 0; k < 2; ++k) {
+            assert_int_equal(ibv_destroy_qp(f->qp[k]), 0);
+            f->qp[k] = NULL;
+        }
+        assert_int_equal(ibv_destroy_cq(f->rcq), 0);
+        f->rcq = ibv_create_cq(f->ctx, 4 * DEPTH, f, f->channel, 0);
+        assert_non_null(f->rcq);
+    }
+}
+
 static void srq__limit__event_once(void **state)
 {
     struct fixture *f = *state;
@@ -626,6 +652,7 @@ int main(void)
         TEST(write__wrong_key__fails_and_says_so),
         TEST(completion__armed_before__one_event),
         TEST(completion__armed_after__event_of_the_unseen),
+        TEST(completion__cq_destroyed_at_once__counts_fit),
         TEST(srq__limit__event_once),
         TEST(datagram__wrong_key_or_no_receive__is_lost)
     };

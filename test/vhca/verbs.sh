@@ -94,7 +94,9 @@ examples() {
     [ "$VHCA_LINK" = ib ] || gid=(-g 3)
     check $VHCA_LINK-devinfo devinfo
     check $VHCA_LINK-rc pingpong ibv_rc_pingpong -c "${gid[@]}"
+    check $VHCA_LINK-rc-events pingpong ibv_rc_pingpong -c -e "${gid[@]}"
     check $VHCA_LINK-srq pingpong ibv_srq_pingpong -c "${gid[@]}"
+    check $VHCA_LINK-srq-events pingpong ibv_srq_pingpong -c -e "${gid[@]}"
     check $VHCA_LINK-ud ran ibv_ud_pingpong -c -n 200 -s 1024 "${gid[@]}"
 }
 
