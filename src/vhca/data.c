@@ -148,7 +148,7 @@ static void copy_here(void *to, const void *from, uint64_t len)
     memmove(to, from, len);
 }
 
-/* Both sides are here at these offsets: as far as that goes. 0: they are not. */
+/* Both sides are here at this offset: as far as that goes. 0: they are not. */
 static uint64_t move_here(const struct nic_side *dst,
                           const struct nic_side *src, uint64_t off,
                           uint64_t len)
