@@ -2,10 +2,10 @@
 
 /*
  * Zero-copy puts between two processes, one at a time, by UCT: over hixl in
- * memory that its memory domain allocated and in memory of malloc(), over cma in
- * memory of malloc(), and a plain memcpy() from allocated memory to allocated
- * memory, in turns. Prints for each the best and the median time of a put, in
- * nanoseconds. The argument is the size, 1 MiB by default.
+ * memory that its memory domain allocated and in memory of malloc(), over cma
+ * in memory of malloc(), and a plain memcpy() from allocated memory to
+ * allocated memory, in turns. Prints for each the best and the median time of
+ * a put, in nanoseconds. The argument is the size, 1 MiB by default.
  */
 
 #include <sched.h>

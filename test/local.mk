@@ -136,15 +136,17 @@ test_transport_test_faults_LDADD    = $(HXTEST_LDADD)
 
 # Failures: of operations, of peers
 check_PROGRAMS += test/transport/test_errors test/transport/test_errors_uct \
-    test/transport/test_kill \
+    test/transport/test_hostile test/transport/test_kill \
     test/transport/test_link_storm
 TESTS          += test/transport/test_errors test/transport/test_errors_uct \
-    test/transport/test_kill \
+    test/transport/test_hostile test/transport/test_kill \
     test/transport/test_link_storm
 test_transport_test_errors_CPPFLAGS     = $(HXTEST_CPPFLAGS)
 test_transport_test_errors_LDADD        = $(HXTEST_LDADD)
 test_transport_test_errors_uct_CPPFLAGS = $(HXTEST_CPPFLAGS)
 test_transport_test_errors_uct_LDADD    = $(HXTEST_LDADD)
+test_transport_test_hostile_CPPFLAGS    = $(HXTEST_CPPFLAGS)
+test_transport_test_hostile_LDADD       = $(HXTEST_LDADD)
 test_transport_test_kill_SOURCES        = test/transport/test_kill.c \
     test/transport/kill_board.h test/transport/kill_worker.c
 test_transport_test_kill_CPPFLAGS       = $(HXTEST_CPPFLAGS)

@@ -195,8 +195,19 @@ ucs_status_t uct_hixl_link_connect(uct_hixl_link_t *link,
     return UCS_OK;
 }
 
+/* A message that has begun to arrive, and whose sender has died, holds a
+ * receive of the shared queue. The error state makes the device give it back,
+ * with an error CQE; a QP that is only destroyed would keep it, and as receives
+ * are posted again in their order, in the end none would be left for anybody. */
+static void uct_hixl_link_give_back_receives(uct_hixl_link_t *link)
+{
+    (void)hx_qp_err(link->qp);
+}
+
 void uct_hixl_link_destroy(uct_hixl_link_t *link)
 {
+    /* Even if it failed: something may have arrived while it did */
+    uct_hixl_link_give_back_receives(link);
     hx_qp_destroy(link->qp);
     ucs_free(link);
 }
@@ -228,8 +239,13 @@ void uct_hixl_link_abort(uct_hixl_link_t *link, ucs_status_t status)
         return;
     }
 
+    if ((link->ep != NULL) && (link->ep->blocked & UCT_HIXL_EP_CONNECTING)) {
+        return; /* nothing was posted, and a handler may be at work on the QP */
+    }
+
     link->status = status;
     if (uct_hixl_link_is_idle(link)) {
+        uct_hixl_link_give_back_receives(link);
         return; /* nothing to end, and nothing will be posted */
     }
 

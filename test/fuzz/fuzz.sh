@@ -48,7 +48,8 @@ seconds=$((${HIXL_FUZZ_SECONDS:-600} / 4))
 for target in $targets; do
     read -ra files <<<"$(sources "$target")"
     clang -g -O1 -std=gnu11 -fsanitize=fuzzer,address,undefined \
-        -fno-sanitize-recover=undefined -fno-sanitize=alignment,null,object-size -w \
+        -fno-sanitize-recover=undefined \
+        -fno-sanitize=alignment,null,object-size -w \
         "${flags[@]}" -o "$tmp/$target" "$here/fuzz_$target.c" \
         "${files[@]}" "${link[@]}" || exit 1
     mkdir "$tmp/new_$target"

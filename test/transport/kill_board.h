@@ -14,8 +14,8 @@
  * parent clears `life` before it starts the next one. */
 struct kill_slot {
     uint32_t life;               /* 0: not there; else a new number each time */
-    uint32_t idle;               /* nothing under way since that word of quiet */
-    uint32_t quiet;              /* and no endpoint */
+    uint32_t idle;               /* nothing under way, since that `quiet` */
+    uint32_t quiet;              /* and no endpoint, since that one */
     uint64_t turns;              /* of its loop */
     uint64_t done[KILL_PROCS];   /* operations with each other process */
     uint64_t got[KILL_PROCS];    /* messages from each other process */

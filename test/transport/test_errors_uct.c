@@ -381,9 +381,7 @@ static void run_faults(struct hxt_proc *proc)
     close_both(proc);
 }
 
-static void
-wrong_key_address_or_right__each_operation__only_its_endpoint_fails(
-        void **state)
+static void no_right__each_operation__only_its_endpoint_fails(void **state)
 {
     (void)state;
     hxt_run(&(struct hxt_run){
@@ -583,7 +581,7 @@ int main(int argc, char **argv)
         { NULL, NULL }
     };
     const struct CMUnitTest tests[] = {
-        TEST(wrong_key_address_or_right__each_operation__only_its_endpoint_fails),
+        TEST(no_right__each_operation__only_its_endpoint_fails),
         TEST(full_endpoint__fails_or_is_cancelled__purges_in_order),
         TEST(ep_check__the_peer_ended_without_a_word__says_so)
     };

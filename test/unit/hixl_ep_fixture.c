@@ -315,6 +315,7 @@ void hx_qp_destroy(struct hx_qp *hxqp)
         }
     }
     assert_true(i < num_qps);
+    env.destroyed_live += qp->connected && !qp->error;
     qps[i] = qps[--num_qps];
     free(hxqp->sq.ring);
     free((void*)(uintptr_t)hxqp->sq.dbrec);

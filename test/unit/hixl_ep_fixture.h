@@ -67,6 +67,7 @@ typedef struct test_env {
     unsigned                released;   /* links: uct_hixl_cm_release() */
     unsigned                aborted;    /* uct_hixl_cm_abort() */
     unsigned                order;      /* requests that got done */
+    unsigned                destroyed_live; /* QPs, connected and no error */
 } test_env_t;
 
 extern test_env_t env;

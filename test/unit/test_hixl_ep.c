@@ -677,6 +677,49 @@ static void link_failed__peer_left__is_an_error_for_who_goes_on(void **state)
     assert_int_equal(env.released, 1);
 }
 
+/* A message whose sender died may hold a receive: only the error state gives it
+ * back, and it holds up all that were posted behind it */
+static void link_failed__nothing_outstanding__qp_is_in_error(void **state)
+{
+    uct_ep_h ep;
+
+    (void)state;
+    test_open();
+    ep = test_ep_new_to_iface();
+    test_ep_ready(ep, NULL);
+    uct_hixl_ep_link_failed(test_ep(ep), test_ep(ep)->link,
+                            UCS_ERR_CONNECTION_RESET);
+    assert_int_equal(test_ep_qp(ep)->error, 1);
+    uct_ep_destroy(ep);
+}
+
+/* The handler of connections may be at work on the QP */
+static void cancel__link_not_ready__qp_is_left_alone(void **state)
+{
+    uct_ep_h ep;
+
+    (void)state;
+    test_open();
+    ep = test_ep_new_to_iface();
+    assert_int_equal(uct_ep_flush(ep, UCT_FLUSH_FLAG_CANCEL, NULL), UCS_OK);
+    assert_int_equal(test_ep_qp(ep)->error, 0);
+    uct_ep_destroy(ep);
+}
+
+static void destroy__link_in_good_order__qp_is_in_error_first(void **state)
+{
+    uct_ep_h ep;
+
+    (void)state;
+    test_open();
+    ep = test_ep_new(NULL);
+    assert_int_equal(put_word(ep, &words[0], 1), UCS_OK);
+    test_run();
+    uct_ep_destroy(ep);
+    test_run();
+    assert_int_equal(env.destroyed_live, 0);
+}
+
 static unsigned logged_errors;
 
 static ucs_log_func_rc_t count_errors(const char *file UCS_V_UNUSED,
@@ -959,6 +1002,9 @@ int main(void)
         TEST(link_failed__unsignaled_tail__everything_comes_back),
         TEST(link_failed__then_flush_cancel__ends),
         TEST(link_failed__peer_left__is_an_error_for_who_goes_on),
+        TEST(link_failed__nothing_outstanding__qp_is_in_error),
+        TEST(cancel__link_not_ready__qp_is_left_alone),
+        TEST(destroy__link_in_good_order__qp_is_in_error_first),
         TEST(link_failed__for_the_peer_s_sake__is_no_error_in_the_log),
         TEST(link_failed__peer_left_the_last_lost__is_reported),
         TEST(destroy__nothing_outstanding__link_goes_back_at_once),
