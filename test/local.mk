@@ -26,7 +26,7 @@ AM_LOG_FLAGS     = $(HIXL_TEST_TIMEOUT)
 SH_LOG_COMPILER  = $(srcdir)/test/support/run-one
 AM_SH_LOG_FLAGS  = $(HIXL_TEST_TIMEOUT) bash
 
-EXTRA_DIST += test/skips.txt test/support/run-one
+EXTRA_DIST += test/skips.txt test/support/run-one test/support/stacks
 
 # What the programs of several processes share
 check_LTLIBRARIES += libhxtest.la
@@ -153,6 +153,11 @@ test_transport_test_kill_CPPFLAGS       = $(HXTEST_CPPFLAGS)
 test_transport_test_kill_LDADD          = $(HXTEST_LDADD)
 test_transport_test_link_storm_CPPFLAGS = $(HXTEST_CPPFLAGS)
 test_transport_test_link_storm_LDADD    = $(HXTEST_LDADD)
+
+# The programs of concurrency.txt many times, with both cores loaded
+dist_check_SCRIPTS += test/concurrency.sh
+TESTS              += test/concurrency.sh
+EXTRA_DIST         += test/concurrency.txt
 
 # Fuzz targets: their corpora always, libFuzzer under --long; see fuzz.sh
 HXFUZZ_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_PRIV_CPPFLAGS)

@@ -97,17 +97,6 @@ expect() {
     fi
 }
 
-stacks() {
-    local pid
-
-    for pid in "$@"; do
-        kill -0 "$pid" 2>/dev/null || continue
-        echo "stacks of process $pid:"
-        timeout 60 gdb -nx -batch -p "$pid" -ex 'thread apply all bt' 2>&1 ||
-            echo "(gdb could not show them)"
-    done
-}
-
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
 # finish SECONDS PID...: their end, else their stacks and then their end; true
@@ -119,7 +108,7 @@ finish() {
     for pid in "$@"; do
         if ! wait_until "$limit" ended "$pid"; then
             echo "not done after $limit seconds"
-            stacks "$@"
+            "$HIXL_TOP/test/support/stacks" "$@"
             kill -KILL "$@" 2>/dev/null
             rc=1
         fi

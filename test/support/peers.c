@@ -285,8 +285,7 @@ static void print_file(const char *title, const char *path)
     fclose(file);
 }
 
-/* All stacks of a process that does not end, by gdb. */
-static void print_stacks(pid_t pid)
+void hxt_print_stacks(pid_t pid)
 {
     char command[128];
 
@@ -309,7 +308,7 @@ static void print_hang(const struct hxt_run *run)
         if (children[i].pid != 0) {
             printf("process %u%s: ", i,
                    children[i].gathering ? " (waits for the others)" : "");
-            print_stacks(children[i].pid);
+            hxt_print_stacks(children[i].pid);
         }
         snprintf(title, sizeof(title), "UCX's log %u", i);
         snprintf(path, sizeof(path), "%s/%u.log", test.log_dir, i);

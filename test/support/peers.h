@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define HXT_MAX_PROCS 8
 
@@ -106,5 +107,7 @@ void hxt_run(const struct hxt_run *run);
 /** Fails the test unless all hold. cqe.error must be 0 besides. */
 void hxt_expect(const struct hxt_expect *expect, unsigned count);
 uint64_t hxt_stat(const char *name);
+/** All stacks of a process that does not end, by gdb. */
+void hxt_print_stacks(pid_t pid);
 
 #endif

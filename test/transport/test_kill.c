@@ -124,20 +124,6 @@ static void end_now(unsigned rank)
     }
 }
 
-static void print_stacks(unsigned rank)
-{
-    char command[128];
-
-    printf("stacks of process %u:\n", rank);
-    fflush(stdout);
-    snprintf(command, sizeof(command),
-             "timeout 60 gdb -nx -batch -p %d -ex 'thread apply all bt' 2>&1",
-             pids[rank]);
-    if (system(command) != 0) {
-        printf("(gdb could not show them)\n");
-    }
-}
-
 static void give_up(const char *what)
 {
     unsigned rank, i;
@@ -150,7 +136,7 @@ static void give_up(const char *what)
         }
         printf(", %" PRIu64 " endpoints failed\n", board->slot[rank].failed);
         if (pids[rank] != 0) {
-            print_stacks(rank);
+            hxt_print_stacks(pids[rank]);
         }
     }
     fail_msg("%s", what);

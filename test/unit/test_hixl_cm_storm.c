@@ -66,15 +66,16 @@ static void storm__connect_release_abort__nothing_left(void **state)
 {
     test_node_t a, b;
     storm_t storm[2] = {{.node = &a, .peer = &b}, {.node = &b, .peer = &a}};
+    const char *env  = getenv("HIXL_TEST_SEED");
     pthread_t thread[2];
     unsigned i;
 
     (void)state;
     test_node_open(&a, "127.0.0.1", WAIT_SECONDS);
     test_node_open(&b, "127.0.0.1", WAIT_SECONDS);
-    storm[0].seed = time(NULL);
+    storm[0].seed = env ? strtoul(env, NULL, 0) : (unsigned)time(NULL);
     storm[1].seed = storm[0].seed + 1;
-    print_message("seed %u\n", storm[0].seed);
+    print_message("HIXL_TEST_SEED=%u\n", storm[0].seed);
     for (i = 0; i < 2; ++i) {
         assert_int_equal(pthread_create(&thread[i], NULL, storm_thread,
                                         &storm[i]), 0);
