@@ -284,6 +284,12 @@ static void change_reserved2(struct ib_uverbs_ioctl_hdr *hdr)
     hdr->reserved2 = 1;
 }
 
+static void change_both(struct ib_uverbs_ioctl_hdr *hdr)
+{
+    change_length(hdr);
+    change_reserved1(hdr);
+}
+
 static void change_driver(struct ib_uverbs_ioctl_hdr *hdr)
 {
     ++hdr->driver_id;
@@ -303,6 +309,7 @@ static void ioctl__header__is_checked(void **state)
     assert_int_equal(ioctl_changed(f, change_length), -EINVAL);
     assert_int_equal(ioctl_changed(f, change_reserved1), -EPROTONOSUPPORT);
     assert_int_equal(ioctl_changed(f, change_reserved2), -EPROTONOSUPPORT);
+    assert_int_equal(ioctl_changed(f, change_both), -EINVAL);
     assert_int_equal(ioctl_changed(f, change_driver), -EINVAL);
     assert_int_equal(ioctl_changed(f, change_to_twice), -EINVAL);
     f->ctx.opened = false;
