@@ -16,6 +16,7 @@ VHCA_NIC_TESTS = \
     test/unit/test_vhca_fault \
     test/unit/test_vhca_mutation \
     test/unit/test_vhca_pages \
+    test/unit/test_vhca_resp \
     test/unit/test_vhca_share \
     test/unit/test_vhca_stat \
     test/unit/test_vhca_storm \
@@ -35,6 +36,11 @@ test_unit_test_vhca_exec_SOURCES  = test/unit/test_vhca_exec.c \
                                     test/unit/vhca_node.h $(VHCA_NIC_SOURCES)
 test_unit_test_vhca_exec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 test_unit_test_vhca_exec_LDADD    = $(CMOCKA_LIBS)
+
+test_unit_test_vhca_resp_SOURCES  = test/unit/test_vhca_resp.c \
+                                    test/unit/vhca_node.h $(VHCA_NIC_SOURCES)
+test_unit_test_vhca_resp_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+test_unit_test_vhca_resp_LDADD    = $(CMOCKA_LIBS)
 
 test_unit_test_vhca_mutation_SOURCES  = test/unit/test_vhca_mutation.c \
                                         test/unit/vhca_node.h \

@@ -72,8 +72,11 @@ static void uct_hixl_iface_refill(uct_hixl_iface_t *iface)
 
     while ((iface->rx.consumed > 0) &&
            (iface->rx.slots[(rmp->pi + 1) & rmp->mask] == NULL)) {
-        UCT_TL_IFACE_GET_RX_DESC(&iface->super, &iface->rx.pool.mp, desc,
-                                 break);
+        desc = uct_hixl_pool_get(&iface->rx.pool);
+        if (ucs_unlikely(desc == NULL)) {
+            break; /* the user has them all, until he gives one back */
+        }
+        VALGRIND_MAKE_MEM_DEFINED(desc, sizeof(*desc));
         iface->rx.slots[rmp->pi & rmp->mask] = desc;
         hx_rmp_post(rmp, (uintptr_t)desc + iface->rx.hdr_offset, len,
                     desc->lkey);
@@ -231,17 +234,8 @@ ucs_status_t uct_hixl_iface_rx_init(uct_hixl_iface_t *iface,
     }
 
     uct_hixl_iface_refill(iface);
-    if (iface->rx.consumed == num_slots - 1) {
-        ucs_error("%s: not one receive buffer could be made",
-                  iface->md->dev->name);
-        status = UCS_ERR_NO_MEMORY;
-        goto err_cleanup_pool;
-    }
-
     return UCS_OK;
 
-err_cleanup_pool:
-    uct_hixl_pool_cleanup(&iface->rx.pool);
 err_free_slots:
     ucs_free(iface->rx.slots);
     return status;

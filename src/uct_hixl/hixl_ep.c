@@ -29,10 +29,6 @@ ucs_status_t uct_hixl_ep_no_desc(uct_hixl_iface_t *iface,
                                  uct_hixl_ep_t *ep UCS_V_UNUSED)
 {
     UCS_STATS_UPDATE_COUNTER(ep->super.stats, UCT_EP_STAT_NO_RES, 1);
-    if (!ucs_mpool_is_empty(&iface->tx.pool.mp)) {
-        return UCS_ERR_NO_MEMORY; /* below its limit, but it cannot grow */
-    }
-
     /* Buffers of unsignaled WQEs come back with a later CQE of their link */
     iface->tx.todo |= UCT_HIXL_TODO_SIGNAL;
     return UCS_ERR_NO_RESOURCE;

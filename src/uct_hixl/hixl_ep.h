@@ -8,7 +8,6 @@
 #include "hixl_link.h"
 #include "hixl_reg.h"
 
-#include <ucs/datastruct/mpool.inl>
 #include <ucs/debug/log.h>
 #include <uct/base/uct_iov.inl>
 
@@ -141,8 +140,14 @@ uct_hixl_ep_has_resources(const uct_hixl_iface_t *iface,
     } while (0)
 
 #define UCT_HIXL_GET_TX_DESC(_iface, _ep, _desc) \
-    UCT_TL_IFACE_GET_TX_DESC(&(_iface)->super, &(_iface)->tx.pool.mp, _desc, \
-                             return uct_hixl_ep_no_desc(_iface, _ep))
+    do { \
+        (_desc) = uct_hixl_pool_get(&(_iface)->tx.pool); \
+        if (ucs_unlikely((_desc) == NULL)) { \
+            UCT_TL_IFACE_STAT_TX_NO_DESC(&(_iface)->super); \
+            return uct_hixl_ep_no_desc(_iface, _ep); \
+        } \
+        VALGRIND_MAKE_MEM_DEFINED(_desc, sizeof(*(_desc))); \
+    } while (0)
 
 /* HX_WQE_CQ_UPDATE when enough was posted without */
 static UCS_F_ALWAYS_INLINE uint8_t

@@ -10,7 +10,7 @@
 #include <ucs/async/async.h>
 #include <ucs/datastruct/arbiter.h>
 #include <ucs/datastruct/list.h>
-#include <ucs/datastruct/mpool.h>
+#include <ucs/datastruct/mpool.inl>
 #include <ucs/datastruct/queue.h>
 #include <uct/base/uct_iface.h>
 
@@ -60,6 +60,9 @@ typedef struct uct_hixl_qp_table {
 typedef struct uct_hixl_pool {
     ucs_mpool_t    mp;
     struct hx_dev *dev;
+    size_t         chunk_size; /* what mp asks for, each time the same */
+    void          *spare;      /* the chunk that mp is about to ask for */
+    int            stuck;      /* it could not grow when it last tried */
 } uct_hixl_pool_t;
 
 /* For a pool's ucs_mpool_ops_t, and the chunk's key for its obj_init */
@@ -68,12 +71,33 @@ ucs_status_t uct_hixl_pool_chunk_alloc(ucs_mpool_t *mp, size_t *size_p,
 void uct_hixl_pool_chunk_release(ucs_mpool_t *mp, void *chunk);
 uint32_t uct_hixl_pool_chunk_key(const void *chunk);
 
-/** Buffers of elem_size bytes whose byte align_offset is aligned. */
+/** Buffers of elem_size bytes whose byte align_offset is aligned; the first
+ *  `grow` of them are made at once. */
 ucs_status_t
 uct_hixl_pool_init(uct_hixl_pool_t *pool, struct hx_dev *dev, size_t elem_size,
                    size_t align_offset, size_t alignment, unsigned grow,
                    unsigned max_elems, ucs_mpool_ops_t *ops, const char *name);
 void uct_hixl_pool_cleanup(uct_hixl_pool_t *pool);
+/** For uct_hixl_pool_get(). Returns 0 if there are no more to be had; that it
+ *  should have been possible is warned of once until it is again. */
+int uct_hixl_pool_grow(uct_hixl_pool_t *pool);
+
+/** NULL: all are in use. */
+static UCS_F_ALWAYS_INLINE void *uct_hixl_pool_get(uct_hixl_pool_t *pool)
+{
+    if (ucs_unlikely(pool->mp.freelist == NULL) && !uct_hixl_pool_grow(pool)) {
+        return NULL;
+    }
+    return ucs_mpool_get_inline(&pool->mp);
+}
+
+/** Whoever wants one must wait until one comes back. */
+static UCS_F_ALWAYS_INLINE int
+uct_hixl_pool_is_empty(uct_hixl_pool_t *pool)
+{
+    return (pool->mp.freelist == NULL) &&
+           (pool->stuck || ucs_mpool_is_empty(&pool->mp));
+}
 
 /* What progress must do besides polling: bits of tx.todo */
 enum {

@@ -40,7 +40,7 @@ ucs_status_t uct_hixl_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
     /* A failed endpoint says so when the caller tries again */
     if ((ep->blocked & UCT_HIXL_EP_FAILED) ||
         (uct_hixl_ep_has_resources(iface, ep) &&
-         !ucs_mpool_is_empty(&iface->tx.pool.mp))) {
+         !uct_hixl_pool_is_empty(&iface->tx.pool))) {
         return UCS_ERR_BUSY;
     }
 
@@ -63,7 +63,7 @@ static ucs_arbiter_cb_result_t uct_hixl_ep_stalled(uct_hixl_iface_t *iface,
     }
 
     if ((iface->tx.cq_credits >= HX_WQE_MAX_BB) &&
-        !ucs_mpool_is_empty(&iface->tx.pool.mp)) {
+        !uct_hixl_pool_is_empty(&iface->tx.pool)) {
         /* Not for want of anything whose return is announced by a CQE */
         iface->tx.todo |= UCT_HIXL_TODO_DISPATCH;
     }

@@ -274,6 +274,22 @@ static void put_mailboxes(struct vhca_cmd *cmd)
     free(cmd->out);
 }
 
+/* The same of a command about an object: none of them goes to another function
+ * of the device (vhca_tunnel_id of the header) */
+static int get_obj_mailboxes(struct vhca_req *req, uint16_t attr_in,
+                             uint16_t attr_out, struct vhca_cmd *cmd,
+                             uint16_t *opcode_p)
+{
+    int ret = get_mailboxes(req, attr_in, attr_out, cmd, opcode_p);
+
+    if ((ret == 0) && (vhca_prm_get(cmd->in, 0x20, 0x10) != 0)) {
+        put_mailboxes(cmd);
+        return -EINVAL;
+    }
+
+    return ret;
+}
+
 int vhca_devx_other(struct vhca_req *req)
 {
     struct vhca_cmd cmd;
@@ -333,8 +349,9 @@ int vhca_devx_obj_create(struct vhca_req *req)
     uint16_t opcode;
     int ret;
 
-    ret = get_mailboxes(req, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN,
-                        MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT, &cmd, &opcode);
+    ret = get_obj_mailboxes(req, MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_IN,
+                            MLX5_IB_ATTR_DEVX_OBJ_CREATE_CMD_OUT, &cmd,
+                            &opcode);
     if (ret != 0) {
         return ret;
     }
@@ -400,7 +417,7 @@ static int obj_command(struct vhca_req *req, enum cmd_class cls,
     uint16_t opcode;
     int ret;
 
-    ret = get_mailboxes(req, attr_in, attr_out, &cmd, &opcode);
+    ret = get_obj_mailboxes(req, attr_in, attr_out, &cmd, &opcode);
     if (ret != 0) {
         return ret;
     }
@@ -465,7 +482,7 @@ int vhca_devx_query_eqn(struct vhca_req *req)
 int vhca_devx_query_uar(struct vhca_req *req)
 {
     (void)req;
-    return -EINVAL; /* about doorbell pages of GET_CONTEXT: there are none */
+    return -EINVAL; /* bfregn_to_uar_index: no doorbell pages of GET_CONTEXT */
 }
 
 /* devx.c, is_legacy_obj_event_num: event types an object may have */
@@ -495,7 +512,9 @@ int vhca_devx_subscribe_event(struct vhca_req *req)
         return -EINVAL;
     }
     if (vhca_req_has(req, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_FD_NUM)) {
-        return -EOPNOTSUPP; /* delivery to an eventfd */
+        /* the kernel: a cookie has no place in an eventfd */
+        return vhca_req_has(req, MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_COOKIE) ?
+               -EINVAL : -EOPNOTSUPP;
     }
     if (!vhca_fd_channel(req->ctx,
                          (int)vhca_req_handle(
@@ -519,7 +538,7 @@ int vhca_devx_subscribe_event(struct vhca_req *req)
                          MLX5_IB_ATTR_DEVX_SUBSCRIBE_EVENT_TYPE_NUM_LIST,
                          &len);
     if ((len == 0) || (len % sizeof(type) != 0) ||
-        (len / sizeof(type) > 16 /* MAX_SUPP_EVENT_NUM */)) {
+        (len / sizeof(type) > 16 /* MAX_NUM_EVENTS */)) {
         return -EINVAL;
     }
 

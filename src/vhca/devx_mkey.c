@@ -11,8 +11,9 @@
 /*
  * How many 16-byte words of translations (two pages each) software says there
  * are. Over a umem the firmware has its own list: UCX 1.14 says actual size 1,
- * rdma-core and libdpcp 0, DPDK the size of the list it does not send; the
- * octword size and log_page_size are 0 or agree with it.
+ * rdma-core and libdpcp 0, DPDK half the number of bytes and 4 KiB pages,
+ * whatever the umem's are. So what is said must not be too small for the list,
+ * nor the page larger than the umem's.
  */
 static bool check_translations(const struct vhca_cmd *cmd, const uint8_t *mkc,
                                const struct vhca_uobj *umem)
@@ -23,12 +24,12 @@ static bool check_translations(const struct vhca_cmd *cmd, const uint8_t *mkc,
     uint64_t actual   = PRM_GET(create_mkey_in, cmd->in,
                                 translations_octword_actual_size);
     uint64_t size     = PRM_GET(mkc, mkc, translations_octword_size);
-    uint64_t log_page = PRM_GET(mkc, mkc, log_page_size);
+    uint64_t page     = 1ull << PRM_GET(mkc, mkc, log_page_size);
 
-    return ((log_page == 0) || ((1ull << log_page) == umem->umem.page_size)) &&
-           ((size == 0) || (size == ((octwords + 3) & ~3ull)) ||
-            (size == octwords)) &&
-           ((actual <= 1) || (actual == octwords) || (actual == size));
+    return ((page == 1) ||
+            ((page >= VHCA_PAGE_SIZE) && (page <= umem->umem.page_size))) &&
+           ((size == 0) || (size >= octwords)) &&
+           ((actual <= 1) || (actual >= octwords));
 }
 
 bool vhca_cmd_create_mkey(struct vhca_cmd *cmd)

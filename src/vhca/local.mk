@@ -80,7 +80,8 @@ EXTRA_DIST             += src/vhca/libvhca.map
 VHCA_KERNEL_TESTS = \
     test/unit/test_devx_decode \
     test/unit/test_devx_refuse \
-    test/unit/test_prm_table
+    test/unit/test_prm_table \
+    test/unit/test_uverbs_refuse
 
 check_PROGRAMS += $(VHCA_KERNEL_TESTS) test/vhca/test_kernel_side
 TESTS          += $(VHCA_KERNEL_TESTS) test/vhca/kernel_side.sh
@@ -106,6 +107,9 @@ test_unit_test_devx_decode_LDADD    = libvhca_kernel_test.la $(CMOCKA_LIBS)
 
 test_unit_test_devx_refuse_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 test_unit_test_devx_refuse_LDADD    = libvhca_kernel_test.la $(CMOCKA_LIBS)
+
+test_unit_test_uverbs_refuse_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+test_unit_test_uverbs_refuse_LDADD    = libvhca_kernel_test.la $(CMOCKA_LIBS)
 
 # The real libibverbs and libmlx5 on the device: run by kernel_side.sh
 test_vhca_test_kernel_side_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS) \

@@ -246,11 +246,15 @@ int vhca_uverbs_ioctl(struct vhca_ctx *ctx, struct ib_uverbs_ioctl_hdr *hdr)
     unsigned i;
     int ret;
 
-    /* ib_uverbs_cmd_verbs, ib_uverbs_ioctl */
-    if ((hdr->length != sizeof(*hdr) + hdr->num_attrs *
-                        sizeof(hdr->attrs[0])) ||
-        (hdr->reserved1 != 0) || (hdr->reserved2 != 0)) {
-        return (hdr->reserved1 || hdr->reserved2) ? -EPROTONOSUPPORT : -EINVAL;
+    /* ib_uverbs_ioctl, ib_uverbs_cmd_verbs: in this order */
+    if ((hdr->length > VHCA_PAGE_SIZE) ||
+        (hdr->length != sizeof(*hdr) + hdr->num_attrs *
+                        sizeof(hdr->attrs[0]))) {
+        return -EINVAL;
+    }
+
+    if ((hdr->reserved1 != 0) || (hdr->reserved2 != 0)) {
+        return -EPROTONOSUPPORT;
     }
 
     if (hdr->driver_id != 1 /* RDMA_DRIVER_MLX5 */) {

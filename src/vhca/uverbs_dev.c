@@ -4,6 +4,7 @@
  * are. */
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,38 @@ static void reply_core(struct vhca_req *req)
                    sizeof(support));
 }
 
+/* mlx5_ib_alloc_ucontext: the request of the first libraries, or the second one
+ * as far as it ever went */
+static int get_ucontext_req(const struct vhca_req *req,
+                            struct mlx5_ib_alloc_ucontext_req_v2 *in)
+{
+    uint32_t bfregs;
+    size_t len;
+
+    (void)vhca_req_in(req, UVERBS_ATTR_UHW_IN, &len);
+    if ((len != sizeof(struct mlx5_ib_alloc_ucontext_req)) &&
+        (len < offsetof(struct mlx5_ib_alloc_ucontext_req_v2,
+                        max_cqe_version))) {
+        return -EINVAL;
+    }
+
+    (void)vhca_req_copy(req, UVERBS_ATTR_UHW_IN, in, sizeof(*in));
+    if ((in->flags & ~MLX5_IB_ALLOC_UCTX_DEVX) || (in->comp_mask != 0) ||
+        (in->reserved0 != 0) || (in->reserved1 != 0) || (in->reserved2 != 0)) {
+        return -EOPNOTSUPP;
+    }
+
+    /* two doorbell registers a page; none at all is no error here */
+    bfregs = (in->total_num_bfregs + 1) & ~1u;
+    if (in->num_low_latency_bfregs > bfregs - 1) {
+        return -EINVAL;
+    }
+
+    /* A library that cannot allocate doorbell pages at run time would need
+     * them here. */
+    return (in->lib_caps & MLX5_LIB_CAP_DYN_UAR) ? 0 : -EOPNOTSUPP;
+}
+
 int vhca_dev_get_context(struct vhca_req *req)
 {
     struct mlx5_ib_alloc_ucontext_req_v2 in;
@@ -73,23 +106,9 @@ int vhca_dev_get_context(struct vhca_req *req)
         return -EINVAL; /* uverbs: one context a file */
     }
 
-    ret = vhca_req_copy(req, UVERBS_ATTR_UHW_IN, &in, sizeof(in));
+    ret = get_ucontext_req(req, &in);
     if (ret != 0) {
         return ret;
-    }
-
-    /* mlx5_ib_alloc_ucontext */
-    if (in.flags & ~MLX5_IB_ALLOC_UCTX_DEVX) {
-        return -EINVAL;
-    }
-    if ((in.comp_mask != 0) || (in.reserved0 != 0) || (in.reserved1 != 0) ||
-        (in.reserved2 != 0)) {
-        return -EOPNOTSUPP;
-    }
-    /* A library that cannot allocate doorbell pages at run time would need
-     * them here. */
-    if (!(in.lib_caps & MLX5_LIB_CAP_DYN_UAR)) {
-        return -EOPNOTSUPP;
     }
 
     ret = vhca_owner_open(ctx->dev, &ctx->owner);

@@ -21,6 +21,7 @@ suite() {
 
 suite "$dir/test_traffic_ib"
 if [ -n "${HIXL_TEST_LONG:-}" ]; then
+    suite "$dir/test_traffic_roce"
     suite "$dir/test_budget"
     for name in order links uct uct_flow; do
         suite "$dir/test_$name"

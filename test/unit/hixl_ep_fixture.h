@@ -68,6 +68,8 @@ typedef struct test_env {
     unsigned                aborted;    /* uct_hixl_cm_abort() */
     unsigned                order;      /* requests that got done */
     unsigned                destroyed_live; /* QPs, connected and no error */
+    int                     refuse_keys; /* hx_mkey_create() fails */
+    unsigned                keys_refused;
 } test_env_t;
 
 extern test_env_t env;
@@ -82,6 +84,8 @@ int test_setup(void **state);
 /** Closes what is open and asserts that nothing is left. */
 int test_teardown(void **state);
 void test_open(void);
+/** The same, and may fail. */
+ucs_status_t test_try_open(void);
 
 /** An endpoint that is connected to `peer`, or to itself (NULL). */
 uct_ep_h test_ep_new(uct_ep_h peer);

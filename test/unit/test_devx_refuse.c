@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What the emulated device's kernel and firmware refuse, and with which
- * verdict. */
+/* Firmware commands that the emulated device's kernel or firmware refuses, and
+ * with which verdict. */
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <cmocka.h>
 
 #include <errno.h>
-#include <rdma/ib_user_ioctl_cmds.h>
-#include <rdma/ib_user_verbs.h>
-#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/mlx5_user_ioctl_cmds.h>
 
 #include "vhca_devx_fixture.h"
@@ -351,242 +347,58 @@ static void modify__past_the_capabilities__is_refused(void **state)
                 VHCA_SYN_OPT_PARAM);
 }
 
-/* ---- umems and objects ---- */
-
-static void umem_reg__access_and_range__as_the_kernel(void **state)
-{
-    struct fixture *f = *state;
-    struct vhca_uobj *umem;
-    uint64_t addr = (uintptr_t)f->mem;
-
-    assert_int_equal(vhca_umem_reg(&f->ctx, addr, 4096, 8, ~0xfffull, &umem),
-                     -EINVAL); /* REMOTE_ATOMIC */
-    assert_int_equal(vhca_umem_reg(&f->ctx, addr, 4096, 0x40, ~0xfffull,
-                                   &umem), -EINVAL); /* ON_DEMAND */
-    assert_int_equal(vhca_umem_reg(&f->ctx, addr, 4096, 2, ~0xfffull, &umem),
-                     -EINVAL); /* REMOTE_WRITE alone */
-    assert_int_equal(vhca_umem_reg(&f->ctx, addr, 0, 1, ~0xfffull, &umem),
-                     -EINVAL);
-    assert_int_equal(vhca_umem_reg(&f->ctx, ~0ull - 100, 4096, 1, ~0xfffull,
-                                   &umem), -EINVAL);
-    assert_int_equal(vhca_umem_reg(&f->ctx, addr, 4096, 1, 0x100000, &umem),
-                     -EINVAL); /* no page size fits */
-    assert_int_equal(vhca_umem_reg(&f->ctx, addr + 100, 1, 0, ~0xfffull,
-                                   &umem), 0);
-    assert_int_equal(umem->umem.page_offset, (addr + 100) % 4096);
-}
-
-static void umem_reg__hole_or_read_only__efault(void **state)
-{
-    struct fixture *f = *state;
-    struct vhca_uobj *umem;
-    uint8_t *mem;
-
-    mem = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE,
-               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_true(mem != MAP_FAILED);
-    munmap(mem + 4096, 4096);
-    assert_int_equal(vhca_umem_reg(&f->ctx, (uintptr_t)mem, 3 * 4096, 1,
-                                   ~0xfffull, &umem), -EFAULT);
-    assert_int_equal(mprotect(mem, 4096, PROT_READ), 0);
-    assert_int_equal(vhca_umem_reg(&f->ctx, (uintptr_t)mem, 4096, 1,
-                                   ~0xfffull, &umem), -EFAULT);
-    assert_int_equal(vhca_umem_reg(&f->ctx, (uintptr_t)mem, 4096, 0,
-                                   ~0xfffull, &umem), 0);
-    munmap(mem, 4096);
-    munmap(mem + 2 * 4096, 4096);
-}
-
-static void destroy__in_use__busy_until_the_user_is_gone(void **state)
-{
-    struct fixture *f = *state;
-    struct vhca_uobj *cq;
-
-    assert_int_equal(fix_create(f, fix_cq, MBOX), 0);
-    cq = vhca_uobj_get(&f->ctx, f->handle, VHCA_UOBJ_DEVX_CQ);
-    assert_non_null(cq);
-    assert_int_equal(vhca_uobj_destroy(&f->ctx, f->umem, NULL), -EBUSY);
-    assert_int_equal(vhca_uobj_destroy(&f->ctx, cq, NULL), 0);
-    assert_int_equal(vhca_uobj_destroy(&f->ctx, f->umem, NULL), 0);
-    assert_null(vhca_umem_by_id(&f->ctx, 0x100003));
-}
-
-static void close__everything_alive__destroyed_users_first(void **state)
+static void create_mkey__sizes_of_the_translation__none_too_small(void **state)
 {
     struct fixture *f = *state;
     uint8_t in[MBOX];
 
+    /* 64 KiB of 4 KiB pages, two a word: 8. DPDK says half the bytes. */
     fix_mkey_mailbox(f, in);
+    in[0x46] = in[0x62] = 0x80;
+    in[0x47] = in[0x63] = 0;
+    in[0x4b] = 12;
     assert_int_equal(fix_create(f, in, MBOX), 0);
-    assert_int_equal(fix_create(f, fix_rmp, MBOX), 0);
-    assert_int_equal(fix_create(f, fix_qp, MBOX), 0);
-    fix_nic.destroyed = 0;
-    vhca_uobj_destroy_all(&f->ctx);
-    assert_string_equal(fix_nic.order, "qqrrcmp");
+    fix_nic.calls = 0;
+
+    fix_mkey_mailbox(f, in);
+    in[0x47] = 7;
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_PARAM,
+                VHCA_SYN_TRANSLATION);
+
+    fix_mkey_mailbox(f, in);
+    in[0x63] = 7;
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_PARAM,
+                VHCA_SYN_TRANSLATION);
+
+    fix_mkey_mailbox(f, in);
+    in[0x4b] = 13;
+    fix_refused(f, fix_create(f, in, MBOX), VHCA_FW_BAD_PARAM,
+                VHCA_SYN_TRANSLATION);
 }
 
-static void ioctl__unknown_mandatory_attribute__protocol_error(void **state)
+static void command__for_another_function__the_kernel_refuses(void **state)
 {
-    struct fixture *f            = *state;
-    struct ib_uverbs_attr attrs[] = {
-        {.attr_id = UVERBS_ATTR_DESTROY_PD_HANDLE, .data = 999},
-        {.attr_id = 0x100f, .flags = UVERBS_ATTR_F_MANDATORY},
-    };
+    struct fixture *f = *state;
+    uint8_t in[MBOX];
 
-    assert_int_equal(fix_call(f, UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY,
-                              attrs, 2), -EPROTONOSUPPORT);
-    attrs[1].flags = 0;
-    assert_int_equal(fix_call(f, UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY,
-                              attrs, 2), -ENOENT);
-    assert_int_equal(fix_call(f, UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY,
-                              attrs, 0), -EINVAL);
+    memcpy(in, fix_cq, MBOX);
+    in[0x05] = 1; /* vhca_tunnel_id */
+    assert_int_equal(fix_create(f, in, MBOX), -EINVAL);
+    memcpy(in, fix_2init, MBOX);
+    in[0x04] = 0x80;
+    assert_int_equal(fix_modify(f, in, MBOX), -EINVAL);
+    assert_int_equal(fix_nic.calls, 0);
 }
 
-/* A PD_DESTROY that would be right but for what `change` does */
-static int ioctl_changed(struct fixture *f,
-                         void (*change)(struct ib_uverbs_ioctl_hdr *hdr))
-{
-    struct {
-        struct ib_uverbs_ioctl_hdr hdr;
-        struct ib_uverbs_attr      attrs[2];
-    } req = {
-        .hdr = {.length = sizeof(req.hdr) + sizeof(req.attrs[0]),
-                .object_id = UVERBS_OBJECT_PD,
-                .method_id = UVERBS_METHOD_PD_DESTROY, .num_attrs = 1,
-                .driver_id = RDMA_DRIVER_MLX5},
-        .attrs = {{.attr_id = UVERBS_ATTR_DESTROY_PD_HANDLE, .data = 999}}
-    };
-
-    req.attrs[1] = req.attrs[0];
-    change(&req.hdr);
-    return vhca_uverbs_ioctl(&f->ctx, &req.hdr);
-}
-
-static void change_nothing(struct ib_uverbs_ioctl_hdr *hdr)
-{
-    (void)hdr;
-}
-
-static void change_length(struct ib_uverbs_ioctl_hdr *hdr)
-{
-    ++hdr->length;
-}
-
-static void change_reserved1(struct ib_uverbs_ioctl_hdr *hdr)
-{
-    hdr->reserved1 = 1;
-}
-
-static void change_reserved2(struct ib_uverbs_ioctl_hdr *hdr)
-{
-    hdr->reserved2 = 1;
-}
-
-static void change_driver(struct ib_uverbs_ioctl_hdr *hdr)
-{
-    ++hdr->driver_id;
-}
-
-static void change_to_twice(struct ib_uverbs_ioctl_hdr *hdr)
-{
-    hdr->num_attrs = 2;
-    hdr->length   += sizeof(hdr->attrs[0]);
-}
-
-static void ioctl__header__is_checked(void **state)
+static void command__shorter_than_its_header__the_kernel_refuses(void **state)
 {
     struct fixture *f = *state;
 
-    assert_int_equal(ioctl_changed(f, change_nothing), -ENOENT);
-    assert_int_equal(ioctl_changed(f, change_length), -EINVAL);
-    assert_int_equal(ioctl_changed(f, change_reserved1), -EPROTONOSUPPORT);
-    assert_int_equal(ioctl_changed(f, change_reserved2), -EPROTONOSUPPORT);
-    assert_int_equal(ioctl_changed(f, change_driver), -EINVAL);
-    assert_int_equal(ioctl_changed(f, change_to_twice), -EINVAL);
-    f->ctx.opened = false;
-    assert_int_equal(ioctl_changed(f, change_nothing), -EINVAL);
-}
-
-/* A legacy command, as libibverbs sends it */
-static int write_command(struct fixture *f, uint64_t command, const void *in,
-                         size_t inlen, void *out, size_t outlen)
-{
-    const struct ib_uverbs_attr attrs[] = {
-        {.attr_id = UVERBS_ATTR_CORE_IN, .len = (uint16_t)inlen,
-         .data = (uintptr_t)in},
-        {.attr_id = UVERBS_ATTR_CORE_OUT, .len = (uint16_t)outlen,
-         .data = (uintptr_t)out},
-        {.attr_id = UVERBS_ATTR_WRITE_CMD, .len = 8, .data = command},
-    };
-
-    return fix_call(f, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE, attrs,
-                    3);
-}
-
-static void rereg_mr__flags_and_addresses__as_the_kernel(void **state)
-{
-    struct fixture *f           = *state;
-    struct ib_uverbs_reg_mr reg = {
-        .start = (uintptr_t)f->mem, .hca_va = 0x10000000, .length = 4096,
-        .pd_handle = f->pd->handle, .access_flags = 1
-    };
-    struct ib_uverbs_rereg_mr in       = {.flags = 4, .access_flags = 3};
-    struct ib_uverbs_reg_mr_resp mr    = {0};
-    struct ib_uverbs_rereg_mr_resp out = {0};
-
-    ++reg.start; /* the addresses differ within a page */
-    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REG_MR, &reg,
-                                   sizeof(reg), &mr, sizeof(mr)), -EINVAL);
-    --reg.start;
-    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REG_MR, &reg,
-                                   sizeof(reg), &mr, sizeof(mr)), 0);
-
-    in.mr_handle = mr.mr_handle + 1000;
-    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REREG_MR, &in,
-                                   sizeof(in), &out, sizeof(out)), -ENOENT);
-    in.mr_handle = mr.mr_handle;
-    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REREG_MR, &in,
-                                   sizeof(in), &out, sizeof(out)), 0);
-    assert_int_equal(out.rkey, mr.rkey);
-    assert_true(fix_nic.mkey.rw && fix_nic.mkey.lw && !fix_nic.mkey.rr);
-    assert_true(fix_nic.mkey.start == 0x10000000);
-
-    in.flags = 0;
-    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REREG_MR, &in,
-                                   sizeof(in), &out, sizeof(out)), -EINVAL);
-    in.flags = 8;
-    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REREG_MR, &in,
-                                   sizeof(in), &out, sizeof(out)),
-                     -EOPNOTSUPP);
-    in.flags = 2; /* another PD: there is none */
-    in.pd_handle = 999;
-    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REREG_MR, &in,
-                                   sizeof(in), &out, sizeof(out)), -EINVAL);
-    in.flags        = 4; /* a remote write without a local one */
-    in.access_flags = 2;
-    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REREG_MR, &in,
-                                   sizeof(in), &out, sizeof(out)), -EINVAL);
-    in.flags  = 1;
-    in.start  = (uintptr_t)f->mem + 8192;
-    in.hca_va = 0x20000008;
-    in.length = 100;
-    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REREG_MR, &in,
-                                   sizeof(in), &out, sizeof(out)), -EINVAL);
-    in.hca_va = 0x20000000;
-    assert_int_equal(write_command(f, IB_USER_VERBS_CMD_REREG_MR, &in,
-                                   sizeof(in), &out, sizeof(out)), 0);
-    assert_true((fix_nic.mkey.start == 0x20000000) &&
-                (fix_nic.mkey.len == 100) && fix_nic.mkey.rw);
-}
-
-static void ioctl__object_without_support__eopnotsupp(void **state)
-{
-    struct fixture *f           = *state;
-    struct ib_uverbs_attr attr = {0};
-
-    assert_int_equal(fix_call(f, UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY,
-                              &attr, 0), -EOPNOTSUPP);
-    assert_int_equal(fix_call(f, 0x7777, 0, &attr, 0), -EPROTONOSUPPORT);
+    assert_int_equal(fix_create(f, fix_cq, 15), -EINVAL);
+    assert_int_equal(fix_modify(f, fix_2init, 15), -EINVAL);
+    f->outlen = 15;
+    assert_int_equal(fix_create(f, fix_cq, MBOX), -EINVAL);
+    assert_int_equal(fix_nic.calls, 0);
 }
 
 #define TEST(_name) \
@@ -614,14 +426,9 @@ int main(void)
         TEST(modify__other_number_than_the_handle__the_kernel_refuses),
         TEST(modify__ib_address_on_roce__is_refused),
         TEST(modify__past_the_capabilities__is_refused),
-        TEST(umem_reg__access_and_range__as_the_kernel),
-        TEST(umem_reg__hole_or_read_only__efault),
-        TEST(destroy__in_use__busy_until_the_user_is_gone),
-        TEST(close__everything_alive__destroyed_users_first),
-        TEST(ioctl__unknown_mandatory_attribute__protocol_error),
-        TEST(ioctl__header__is_checked),
-        TEST(rereg_mr__flags_and_addresses__as_the_kernel),
-        TEST(ioctl__object_without_support__eopnotsupp),
+        TEST(create_mkey__sizes_of_the_translation__none_too_small),
+        TEST(command__for_another_function__the_kernel_refuses),
+        TEST(command__shorter_than_its_header__the_kernel_refuses),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 
 #include "hixl_ep_fixture.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static uint8_t from[3][40000], to[3][40000];
@@ -366,6 +367,154 @@ static void flush_cancel__bounce_active__both_end(void **state)
     assert_int_equal(env.err_calls, 0);
 }
 
+/* ---- with no more keys than the interface had when it opened ---- */
+
+static struct {
+    unsigned errors;
+    unsigned warnings; /* of a pool that cannot grow, with the reason */
+} logged;
+
+static ucs_log_func_rc_t count_log(const char *file UCS_V_UNUSED,
+                                   unsigned line UCS_V_UNUSED,
+                                   const char *function UCS_V_UNUSED,
+                                   ucs_log_level_t level,
+                                   const ucs_log_component_config_t
+                                           *component UCS_V_UNUSED,
+                                   const char *message, va_list ap)
+{
+    char text[512];
+
+    vsnprintf(text, sizeof(text), message, ap);
+    logged.errors   += level <= UCS_LOG_LEVEL_ERROR;
+    logged.warnings += (level == UCS_LOG_LEVEL_WARN) &&
+                       (strstr(text, "hixl_tx_desc") != NULL) &&
+                       (strstr(text, "keys are refused") != NULL);
+    return UCS_LOG_FUNC_RC_STOP;
+}
+
+static void check_no_keys(int is_get)
+{
+    test_comp_t comp;
+    uct_ep_h ep;
+
+    env.config.tx_mpool.bufs_grow = 2;
+    ep              = open_unbound();
+    env.refuse_keys = 1;
+    memset(&logged, 0, sizeof(logged));
+    ucs_log_push_handler(count_log);
+    assert_int_equal(start(ep, is_get, &comp), UCS_INPROGRESS);
+    test_run();
+    ucs_log_pop_handler();
+    assert_int_equal(comp.calls, 1);
+    assert_int_equal(comp.status, UCS_OK);
+    assert_memory_equal(to, from, sizeof(from));
+    assert_true(env.keys_refused > 0);
+    assert_int_equal(logged.errors, 0);
+}
+
+static void put_zcopy__no_keys_since_open__is_bounced(void **state)
+{
+    (void)state;
+    check_no_keys(0);
+}
+
+static void get_zcopy__no_keys_since_open__is_bounced(void **state)
+{
+    (void)state;
+    check_no_keys(1);
+}
+
+static size_t pack_byte(void *dest, void *arg)
+{
+    *(uint8_t*)dest = *(uint8_t*)arg;
+    return 1;
+}
+
+/* Posts until there is no buffer; nothing is executed */
+static unsigned use_up(uct_ep_h ep)
+{
+    uint8_t value  = 1;
+    unsigned count = 0;
+    ssize_t ret;
+
+    for (;;) {
+        ret = uct_ep_put_bcopy(ep, pack_byte, &value, (uintptr_t)to[0],
+                               TEST_RKEY);
+        if (ret != 1) {
+            assert_int_equal(ret, UCS_ERR_NO_RESOURCE);
+            return count;
+        }
+        ++count;
+    }
+}
+
+static void pool__cannot_grow__warns_once_until_it_can(void **state)
+{
+    unsigned first, refused;
+    uct_ep_h ep;
+
+    (void)state;
+    env.config.tx_mpool.bufs_grow = 2;
+    ep              = open_unbound();
+    env.refuse_keys = 1;
+    memset(&logged, 0, sizeof(logged));
+    ucs_log_push_handler(count_log);
+    first   = use_up(ep);
+    refused = env.keys_refused;
+    assert_true(first >= 2);
+    assert_int_equal(use_up(ep), 0);
+    test_run();
+    assert_int_equal(use_up(ep), first);
+    assert_true(env.keys_refused > refused); /* it does try */
+    assert_int_equal(logged.warnings, 1);
+
+    env.refuse_keys = 0;
+    assert_int_equal(uct_ep_put_bcopy(ep, pack_byte, &env.refuse_keys,
+                                      (uintptr_t)to[0], TEST_RKEY), 1);
+    env.refuse_keys = 1;
+    use_up(ep);
+    use_up(ep);
+    ucs_log_pop_handler();
+    assert_int_equal(logged.warnings, 2);
+    assert_int_equal(logged.errors, 0);
+    test_run();
+}
+
+/* What waits for a buffer must wait: were it told to try again at once, nobody
+ * would ever call progress. */
+static void pending_add__pool_cannot_grow__is_queued(void **state)
+{
+    test_comp_t comp;
+    test_req_t req;
+    uct_ep_h ep;
+
+    (void)state;
+    env.config.tx_mpool.bufs_grow = 2;
+    ep              = open_unbound();
+    env.refuse_keys = 1;
+    ucs_log_push_handler(count_log);
+    use_up(ep);
+    test_req_init(&req, ep, req_start_put, &comp);
+    assert_int_equal(uct_ep_pending_add(ep, &req.super, 0), UCS_OK);
+    test_run();
+    ucs_log_pop_handler();
+    assert_int_equal(req.order, 1);
+    assert_int_equal(comp.calls, 1);
+    assert_memory_equal(to, from, sizeof(from));
+}
+
+static void open__no_keys__fails(void **state)
+{
+    (void)state;
+    env.refuse_keys = 1;
+    memset(&logged, 0, sizeof(logged));
+    ucs_log_push_handler(count_log);
+    assert_int_equal(test_try_open(), UCS_ERR_NO_MEMORY);
+    ucs_log_pop_handler();
+    assert_true(logged.errors > 0);
+    assert_null(env.tl_iface);
+}
+
 #define TEST(_name) cmocka_unit_test_setup_teardown(_name, test_setup, \
                                                     test_teardown)
 
@@ -389,7 +538,12 @@ int main(void)
         TEST(pending_purge__bounce_active__it_goes_on),
         TEST(error_cqe__bounce_active__ends_once_and_copies_nothing_more),
         TEST(destroy__bounce_active__completes_as_cancelled),
-        TEST(flush_cancel__bounce_active__both_end)
+        TEST(flush_cancel__bounce_active__both_end),
+        TEST(put_zcopy__no_keys_since_open__is_bounced),
+        TEST(get_zcopy__no_keys_since_open__is_bounced),
+        TEST(pool__cannot_grow__warns_once_until_it_can),
+        TEST(pending_add__pool_cannot_grow__is_queued),
+        TEST(open__no_keys__fails)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

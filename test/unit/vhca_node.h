@@ -54,6 +54,7 @@ struct node_cfg {
     bool     cyclic;
     bool     own_rq;                /* instead of the RMP */
     uint8_t  rnr_retry, retry_count, ack_timeout, min_rnr_nak;
+    uint8_t  mtu, log_msg_max;      /* 0: 1024 bytes, 1 GiB */
     bool     no_rre, no_rwe, no_rae;
     uint8_t  log_cq;
     bool     silent;                /* does not ring by call */
@@ -239,8 +240,8 @@ static inline bool node_modify(struct node *n, uint16_t opcode,
         .rwe            = !n->cfg.no_rwe,
         .rae            = !n->cfg.no_rae,
         .opt_param_mask = 0,
-        .mtu            = 3,
-        .log_msg_max    = 30,
+        .mtu            = n->cfg.mtu ? n->cfg.mtu : 3,
+        .log_msg_max    = n->cfg.log_msg_max ? n->cfg.log_msg_max : 30,
         .remote_qpn     = n->peer.qpn,
         .rgid           = { 0xfe, 0x80, [15] = 1 },
         .rlid           = 1,
