@@ -231,7 +231,7 @@ void hx_cmd_fill_create_rmp(void *in, const struct hx_cmd_rmp_attr *attr)
     PRM_SET(create_rmp_in, in, opcode, PRM_CMD_CREATE_RMP);
     PRM_SET(rmpc, rmpc, state, PRM_RMPC_STATE_RDY);
 
-    PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_CYCLIC);
+    PRM_SET(wq, wq, wq_type, PRM_WQ_TYPE_LINKED_LIST);
     PRM_SET(wq, wq, pd, attr->pdn);
     PRM_SET(wq, wq, log_wq_sz, attr->log_size);
     PRM_SET(wq, wq, log_wq_stride, attr->log_stride);

@@ -35,7 +35,7 @@ struct hx_cmd_cq_attr {
     uint8_t  log_size;
 };
 
-/* CREATE_RMP: cyclic, WQEs at offset 0 of the umem */
+/* CREATE_RMP: a linked list, WQEs at offset 0 of the umem */
 struct hx_cmd_rmp_attr {
     uint32_t pdn;
     uint32_t umem_id;

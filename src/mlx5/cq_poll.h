@@ -88,20 +88,31 @@ static inline void hx_cq_update_ci(struct hx_cq *cq)
 /** "remote access error (0x13)" and so on; a string for each of 256 */
 const char *hx_cqe_syndrome_str(uint8_t syndrome);
 
-/** Writes one receive WQE at pi. At most rmp->mask WQEs may be posted and not
- *  consumed. Receives complete in any order of QPs, but WQEs are taken in the
- *  order of the ring, so slots are refilled in order. */
-static inline void hx_rmp_post(struct hx_rmp *rmp, uint64_t addr, uint32_t len,
-                               uint32_t lkey)
+/** Writes one receive WQE and returns its index, which its CQE will show as
+ *  wqe_counter. At most rmp->mask WQEs may be posted and not freed. */
+static inline uint16_t hx_rmp_post(struct hx_rmp *rmp, uint64_t addr,
+                                   uint32_t len, uint32_t lkey)
 {
-    struct hx_wqe_recv *wqe = (struct hx_wqe_recv *)rmp->ring +
-                              (rmp->pi & rmp->mask);
+    uint16_t index          = rmp->head;
+    struct hx_wqe_recv *wqe = (struct hx_wqe_recv *)rmp->ring + index;
 
     wqe->data = (struct hx_wqe_data) {
         .byte_count_lkey = htobe64((uint64_t)len << 32 | lkey),
         .addr            = htobe64(addr),
     };
+    rmp->head = be16toh(wqe->next.next_wqe_index);
     ++rmp->pi;
+    return index;
+}
+
+/** The WQE of a receive CQE can be posted again, whatever became of those that
+ *  were posted before it. */
+static inline void hx_rmp_free(struct hx_rmp *rmp, uint16_t index)
+{
+    struct hx_wqe_recv *tail = (struct hx_wqe_recv *)rmp->ring + rmp->tail;
+
+    tail->next.next_wqe_index = htobe16(index);
+    rmp->tail                 = index;
 }
 
 /** Hands what was posted to the device: record only, an RMP has no register */

@@ -193,8 +193,10 @@ struct hx_qp_path {
     uint16_t      pkey_index;
 };
 
-/* Receives shared by all links of an interface: cyclic RMP, one data segment
- * a WQE behind the 16-byte next segment. */
+/* Receives shared by all links of an interface: an RMP whose WQEs are a linked
+ * list, one data segment each behind the 16-byte next segment. Those that are
+ * not posted go from head to tail; the next segment of the last one posted
+ * names head, so one WQE is never posted. */
 struct hx_rmp {
     struct hx_buf           buf;
     struct mlx5dv_devx_obj *obj;
@@ -204,6 +206,8 @@ struct hx_rmp {
     uint32_t                mask;      /* WQEs - 1 */
     uint8_t                 log_stride;
     uint16_t                pi;        /* WQEs posted, free running */
+    uint16_t                head;      /* index of the next to be posted */
+    uint16_t                tail;
     int                   (*ring_soft)(unsigned type, uint32_t number);
 };
 

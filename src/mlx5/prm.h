@@ -60,7 +60,7 @@ enum {
     PRM_CAP_PORT_TYPE_ETH          = 1,
     PRM_MKC_ACCESS_MODE_MTT        = 1,
     PRM_MKC_QPN_ANY                = 0xffffff,
-    PRM_WQ_TYPE_CYCLIC             = 1,
+    PRM_WQ_TYPE_LINKED_LIST        = 0,
     PRM_RMPC_STATE_RDY             = 1,
     PRM_QPC_ST_RC                  = 0,
     PRM_QPC_PM_STATE_MIGRATED      = 3,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Receives that many QPs share: a cyclic RMP. */
+/* Receives that many QPs share: an RMP with a linked list of WQEs. A ring would
+ * take them again in its order, so that one message that lags behind, of one
+ * peer, would hold up the receives of all others. */
 
 #include "cmd.h"
 #include "mmio.h"
@@ -11,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The record's counter has 16 bits, and a full ring must differ from an empty
+/* The record's counter has 16 bits, and a full list must differ from an empty
  * one */
 #define RMP_LOG_MAX_SIZE 15
 
@@ -53,6 +55,7 @@ int hx_rmp_create(struct hx_dev *dev, struct hx_uar *uar, unsigned log_size,
     rmp->dbrec      = (volatile uint32_t *)((uint8_t *)rmp->ring + ring_len);
     rmp->mask       = (UINT32_C(1) << log_size) - 1;
     rmp->log_stride = HX_WQE_RECV_LOG_SIZE;
+    rmp->tail       = rmp->mask;
     rmp->ring_soft  = hx_ring_soft_lookup();
 
     for (i = 0; i <= rmp->mask; ++i) {

@@ -60,26 +60,25 @@ static void uct_hixl_iface_release_desc(uct_recv_desc_t *self, void *user_desc)
             user_desc, -(ptrdiff_t)iface->rx.user_offset));
 }
 
-/* The slot at the producer index is always empty: an RMP takes one WQE less
- * than it has. Messages of several QPs end in any order, so the oldest slot
- * may still be in use when later ones are not; it holds up the refill. */
+/* A message of one QP may lag behind, since its sender does; those of others
+ * end meanwhile, and what they used is posted again without it. */
 static void uct_hixl_iface_refill(uct_hixl_iface_t *iface)
 {
     struct hx_rmp *rmp  = iface->rmp;
     uint32_t len        = sizeof(uct_hixl_am_hdr_t) + iface->config.seg_size;
     unsigned count      = 0;
     uct_hixl_rx_desc_t *desc;
+    uint16_t index;
 
-    while ((iface->rx.consumed > 0) &&
-           (iface->rx.slots[(rmp->pi + 1) & rmp->mask] == NULL)) {
+    while (iface->rx.consumed > 0) {
         desc = uct_hixl_pool_get(&iface->rx.pool);
         if (ucs_unlikely(desc == NULL)) {
             break; /* the user has them all, until he gives one back */
         }
         VALGRIND_MAKE_MEM_DEFINED(desc, sizeof(*desc));
-        iface->rx.slots[rmp->pi & rmp->mask] = desc;
-        hx_rmp_post(rmp, (uintptr_t)desc + iface->rx.hdr_offset, len,
-                    desc->lkey);
+        index = hx_rmp_post(rmp, (uintptr_t)desc + iface->rx.hdr_offset, len,
+                            desc->lkey);
+        iface->rx.slots[index] = desc;
         --iface->rx.consumed;
         ++count;
     }
@@ -92,10 +91,11 @@ static void uct_hixl_iface_refill(uct_hixl_iface_t *iface)
 static UCS_F_ALWAYS_INLINE uct_hixl_rx_desc_t *
 uct_hixl_iface_take_slot(uct_hixl_iface_t *iface, uint16_t wqe_counter)
 {
-    void **slot_p            = &iface->rx.slots[wqe_counter & iface->rmp->mask];
-    uct_hixl_rx_desc_t *desc = *slot_p;
+    uint16_t index           = wqe_counter & iface->rmp->mask;
+    uct_hixl_rx_desc_t *desc = iface->rx.slots[index];
 
-    *slot_p = NULL;
+    iface->rx.slots[index] = NULL;
+    hx_rmp_free(iface->rmp, index);
     ++iface->rx.consumed;
     return desc;
 }

@@ -197,8 +197,8 @@ ucs_status_t uct_hixl_link_connect(uct_hixl_link_t *link,
 
 /* A message that has begun to arrive, and whose sender has died, holds a
  * receive of the shared queue. The error state makes the device give it back,
- * with an error CQE; a QP that is only destroyed would keep it, and as receives
- * are posted again in their order, in the end none would be left for anybody. */
+ * with an error CQE; a QP that is only destroyed would keep it, and in the end
+ * none would be left for anybody. */
 static void uct_hixl_link_give_back_receives(uct_hixl_link_t *link)
 {
     (void)hx_qp_err(link->qp);

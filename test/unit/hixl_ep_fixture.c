@@ -193,16 +193,29 @@ static void cq_write(struct hx_cq *cq, uint8_t opcode, uint32_t qpn,
     ++cq->arm_sn;
 }
 
-/* What was taken by receives is counted in rmpn */
+/* Where the device is in the list */
+typedef struct test_rmp {
+    struct hx_rmp super;
+    uint16_t      taken;   /* WQEs so far */
+    uint16_t      next;    /* index */
+} test_rmp_t;
+
 int hx_rmp_create(struct hx_dev *hxdev UCS_V_UNUSED,
                   struct hx_uar *uar UCS_V_UNUSED, unsigned log_size,
                   struct hx_rmp **rmp_p)
 {
-    struct hx_rmp *rmp = calloc(1, sizeof(*rmp));
+    struct hx_rmp *rmp = calloc(1, sizeof(test_rmp_t));
+    struct hx_wqe_recv *wqe;
+    uint32_t i;
 
-    rmp->ring  = calloc(1ul << log_size, sizeof(struct hx_wqe_recv));
+    wqe        = calloc(1ul << log_size, sizeof(*wqe));
+    rmp->ring  = wqe;
     rmp->dbrec = calloc(1, sizeof(*rmp->dbrec));
     rmp->mask  = (1u << log_size) - 1;
+    rmp->tail  = rmp->mask;
+    for (i = 0; i < rmp->mask; ++i) {
+        wqe[i].next.next_wqe_index = htobe16(i + 1);
+    }
     ++num_objects;
     *rmp_p = rmp;
     return 0;
@@ -451,24 +464,36 @@ void test_deliver_held(void)
     }
 }
 
+uint16_t test_rmp_take(struct hx_rmp *hxrmp)
+{
+    test_rmp_t *rmp               = ucs_derived_of(hxrmp, test_rmp_t);
+    const struct hx_wqe_recv *wqe = (const struct hx_wqe_recv*)hxrmp->ring +
+                                    rmp->next;
+    uint16_t index                = rmp->next;
+
+    assert_true((uint16_t)(hxrmp->pi - rmp->taken) <= hxrmp->mask);
+    rmp->taken++;
+    rmp->next = be16toh(wqe->next.next_wqe_index);
+    return index;
+}
+
 /* 0: no receive is posted */
 static int qp_receive(const test_qp_t *qp, const test_qp_t *peer,
                       const test_wqe_t *wqe)
 {
-    struct hx_rmp *rmp = peer->rmp;
+    test_rmp_t *rmp    = ucs_derived_of(peer->rmp, test_rmp_t);
     test_message_t msg = {
         .peer = peer,
         .wqe  = *wqe
     };
 
     /* One WQE stays unposted */
-    assert_true((uint16_t)(rmp->pi - rmp->rmpn) <= rmp->mask);
-    if ((uint16_t)be32toh(*rmp->dbrec) == (uint16_t)rmp->rmpn) {
+    if ((uint16_t)be32toh(*rmp->super.dbrec) == rmp->taken) {
         return 0;
     }
 
-    msg.slot = rmp->rmpn++;
-    msg.recv = ((const struct hx_wqe_recv*)rmp->ring)[msg.slot & rmp->mask];
+    msg.slot = test_rmp_take(&rmp->super);
+    msg.recv = ((const struct hx_wqe_recv*)rmp->super.ring)[msg.slot];
     if (!qp->hold) {
         message_deliver(&msg);
     } else {

@@ -98,6 +98,8 @@ uct_hixl_ep_t *test_ep(uct_ep_h ep);
 /** Executes up to max WQEs of every QP; returns how many. */
 unsigned test_step(unsigned max);
 unsigned test_qp_step(test_qp_t *qp, unsigned max);
+/** The device takes a receive; returns its index. */
+uint16_t test_rmp_take(struct hx_rmp *rmp);
 /** Ends what was held, see test_qp_t.hold. */
 void test_deliver_held(void);
 /** Progress of the interface, until it finds nothing more. */

@@ -136,7 +136,6 @@ static void create_rmp__any__golden(void **state)
     GOLDEN(in, sizeof(in),
            {0x00, 0x090c0000}, /* opcode */
            {0x20, 0x00100000}, /* rmpc: state RDY */
-           {0x50, 0x10000000}, /* wq_type cyclic */
            {0x58, 0x00000123}, /* pd */
            {0x64, 0x00008000}, /* dbr_addr */
            {0x70, 0x0005000a}, /* log_wq_stride, log_wq_sz */

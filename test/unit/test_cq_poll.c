@@ -274,12 +274,12 @@ static void syndrome_str__each_value__has_its_number(void **state)
                         "remote access error (0x13)");
 }
 
-/* Receive ring */
+/* Receives: 3, 0, 2 and 1 are the list */
 
 struct receives {
-    struct hx_rmp rmp;
-    uint32_t      dbrec[2];
-    uint8_t       ring[4 * 32];
+    struct hx_rmp      rmp;
+    uint32_t           dbrec[2];
+    struct hx_wqe_recv ring[4];
 };
 
 static void receives_init(struct receives *r, uint16_t pi)
@@ -291,25 +291,54 @@ static void receives_init(struct receives *r, uint16_t pi)
     r->rmp.log_stride = 5;
     r->rmp.rmpn       = 0x77;
     r->rmp.pi         = pi;
+    r->rmp.head       = 3;
+    r->rmp.tail       = 1;
+    r->ring[3].next.next_wqe_index = htobe16(0);
+    r->ring[0].next.next_wqe_index = htobe16(2);
+    r->ring[2].next.next_wqe_index = htobe16(1);
 }
 
-static void rmp_post__wrapping__data_segment_behind_the_next(void **state)
+static void rmp_post__along_the_list__data_segment_behind_the_next(
+        void **state)
 {
     struct receives r;
 
     (void)state;
     receives_init(&r, 0xffff);
-    hx_rmp_post(&r.rmp, 0x0102030405060708, 0x2000, 0xaabbccdd);
-    hx_rmp_post(&r.rmp, 0x1112131415161718, 0x4000, 0x11223344);
+    assert_int_equal(hx_rmp_post(&r.rmp, 0x0102030405060708, 0x2000,
+                                 0xaabbccdd), 3);
+    assert_int_equal(hx_rmp_post(&r.rmp, 0x1112131415161718, 0x4000,
+                                 0x11223344), 0);
     GOLDEN(r.ring, sizeof(r.ring),
-           /* slot 3: index 0xffff */
+           /* next of 0 and 2 */
+           {0x00, 0x00000002}, {0x40, 0x00000001},
+           /* 3 */
            {0x70, 0x00002000}, {0x74, 0xaabbccdd}, {0x78, 0x01020304},
            {0x7c, 0x05060708},
-           /* slot 0: index 0x10000, which is 0 */
+           /* 0 */
            {0x10, 0x00004000}, {0x14, 0x11223344}, {0x18, 0x11121314},
            {0x1c, 0x15161718});
     assert_int_equal(r.rmp.pi, 1);
     assert_int_equal(r.dbrec[0], 0); /* not rung yet */
+}
+
+static void rmp_free__out_of_order__posted_last_in_that_order(void **state)
+{
+    struct receives r;
+
+    (void)state;
+    receives_init(&r, 0);
+    assert_int_equal(hx_rmp_post(&r.rmp, 0, 1, 2), 3);
+    assert_int_equal(hx_rmp_post(&r.rmp, 0, 1, 2), 0);
+    hx_rmp_free(&r.rmp, 0);
+    assert_int_equal(hx_rmp_post(&r.rmp, 0, 1, 2), 2);
+    assert_int_equal(hx_rmp_post(&r.rmp, 0, 1, 2), 1);
+    hx_rmp_free(&r.rmp, 1);
+    hx_rmp_free(&r.rmp, 3);
+    assert_int_equal(hx_rmp_post(&r.rmp, 0, 1, 2), 0);
+    assert_int_equal(hx_rmp_post(&r.rmp, 0, 1, 2), 1);
+    assert_int_equal(r.rmp.head, 3);
+    assert_int_equal(r.rmp.pi, 6);
 }
 
 static void rmp_ring__any__record_and_soft_doorbell(void **state)
@@ -347,7 +376,9 @@ int main(void)
         cmocka_unit_test(arm__any_event__record_and_register),
         cmocka_unit_test(arm__solicited__command_bit),
         cmocka_unit_test(syndrome_str__each_value__has_its_number),
-        cmocka_unit_test(rmp_post__wrapping__data_segment_behind_the_next),
+        cmocka_unit_test(
+                rmp_post__along_the_list__data_segment_behind_the_next),
+        cmocka_unit_test(rmp_free__out_of_order__posted_last_in_that_order),
         cmocka_unit_test(rmp_ring__any__record_and_soft_doorbell),
     };
 

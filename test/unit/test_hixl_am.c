@@ -212,8 +212,8 @@ static void recv__many_times_the_queue__all_in_order(void **state)
     assert_int_equal(got.calls, sent);
 }
 
-/* Messages of several QPs end in any order, and slots are refilled in order */
-static void recv__one_message_lags_behind__others_wait_at_its_slot(
+/* A message whose sender is slow, or has stopped */
+static void recv__one_message_lags_behind__others_do_not_wait_for_it(
         void **state)
 {
     uct_ep_h ep, slow;
@@ -232,8 +232,8 @@ static void recv__one_message_lags_behind__others_wait_at_its_slot(
         }
         test_run();
     }
-    /* All slots but the one unposted and the one that is in use */
-    assert_int_equal(got.calls, env.iface->rx.num_slots - 2);
+    assert_true(sent > env.iface->rx.num_slots);
+    assert_int_equal(got.calls, sent);
 
     test_deliver_held();
     test_progress();
@@ -277,11 +277,10 @@ static void recv_error__own_endpoint_on_the_qp__fails(void **state)
     cq  = env.iface->recv_cq;
     cqe = (struct hx_cqe*)cq->ring + (cq->ci & cq->mask);
     cqe->opcode_qpn  = htobe32(test_ep_qp(ep)->super.qpn);
-    cqe->wqe_counter = 0;
+    cqe->wqe_counter = htobe16(test_rmp_take(env.iface->rmp));
     cqe->syndrome    = MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR;
     cqe->op_own      = HX_CQE_OP_RESP_ERR << 4;
     ++cq->arm_sn;
-    ++env.iface->rmp->rmpn; /* it took a receive */
     test_run();
     assert_int_equal(env.err_calls, 1);
     assert_int_equal(uct_ep_am_short(ep, AM_ID, 0, NULL, 0),
@@ -306,7 +305,7 @@ int main(void)
         TEST(am_zcopy__unbound__is_packed_and_done),
         TEST(recv__payload__is_aligned_for_the_user),
         TEST(recv__many_times_the_queue__all_in_order),
-        TEST(recv__one_message_lags_behind__others_wait_at_its_slot),
+        TEST(recv__one_message_lags_behind__others_do_not_wait_for_it),
         TEST(recv__user_keeps_all_buffers__sender_waits_and_goes_on),
         TEST(recv_error__own_endpoint_on_the_qp__fails)
     };

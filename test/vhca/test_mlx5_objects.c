@@ -243,7 +243,7 @@ static uint8_t *recv_slot(struct env *env, uint16_t index)
 
 static void post_recv(struct env *env)
 {
-    hx_rmp_post(env->rmp, (uintptr_t)recv_slot(env, env->rmp->pi), RECV_LEN,
+    hx_rmp_post(env->rmp, (uintptr_t)recv_slot(env, env->rmp->head), RECV_LEN,
                 env->recv_key.key);
     hx_rmp_ring(env->rmp);
 }
@@ -256,6 +256,7 @@ static uint8_t *wait_recv(struct env *env, uint32_t len)
     assert_int_equal(wc.qpn, env->qp[1]->qpn);
     assert_int_equal(wc.byte_cnt, len);
     assert_false(wc.has_imm);
+    hx_rmp_free(env->rmp, wc.wqe_counter);
     return recv_slot(env, wc.wqe_counter);
 }
 
