@@ -197,3 +197,9 @@ test/fuzz/flags: Makefile
 	    { echo "cppflags='-I$(abs_top_builddir) $(HXFUZZ_CPPFLAGS) $(IBVERBS_CFLAGS) $(CMOCKA_CFLAGS)'"; \
 	      echo "libs='$(UCX_LIBS) $(IBVERBS_LIBS) $(CMOCKA_LIBS) -lpthread -ldl'"; \
 	    } >$@
+
+# The device is taken away
+check_PROGRAMS += test/transport/test_gone
+TESTS          += test/transport/test_gone
+test_transport_test_gone_CPPFLAGS = $(HXTEST_CPPFLAGS)
+test_transport_test_gone_LDADD    = $(HXTEST_LDADD)

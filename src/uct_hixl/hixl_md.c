@@ -2,6 +2,7 @@
 
 /* The memory domain: devices, attributes, keys. */
 
+#include "hixl_async.h"
 #include "hixl_md.h"
 #include "hixl_reg.h"
 
@@ -303,6 +304,7 @@ ucs_status_t uct_hixl_md_open(uct_component_t *component, const char *md_name,
     md->super.component = component;
     md->sys_dev         = uct_hixl_find_sys_dev(md->dev);
     uct_hixl_find_local_cpus(md->dev, &md->local_cpus);
+    uct_hixl_async_init(&md->async);
 
     *md_p = &md->super;
     return UCS_OK;
@@ -318,6 +320,7 @@ void uct_hixl_md_close(uct_md_h tl_md)
 {
     uct_hixl_md_t *md = ucs_derived_of(tl_md, uct_hixl_md_t);
 
+    uct_hixl_async_cleanup(&md->async);
     uct_hixl_reg_close(md);
     hx_dev_close(md->dev);
     ucs_free(md);
