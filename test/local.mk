@@ -197,3 +197,17 @@ test/fuzz/flags: Makefile
 	    { echo "cppflags='-I$(abs_top_builddir) $(HXFUZZ_CPPFLAGS) $(IBVERBS_CFLAGS) $(CMOCKA_CFLAGS)'"; \
 	      echo "libs='$(UCX_LIBS) $(IBVERBS_LIBS) $(CMOCKA_LIBS) -lpthread -ldl'"; \
 	    } >$@
+
+# The device is taken away
+check_PROGRAMS += test/transport/test_gone
+TESTS          += test/transport/test_gone
+test_transport_test_gone_CPPFLAGS = $(HXTEST_CPPFLAGS)
+test_transport_test_gone_LDADD    = $(HXTEST_LDADD)
+
+# Keys and endpoints that are invalidated: by calls of UCX's newer interface,
+# the header of which is not installed
+check_PROGRAMS += test/transport/test_invalidate
+TESTS          += test/transport/test_invalidate
+test_transport_test_invalidate_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/test \
+                                          $(UCX_PRIV_CPPFLAGS) $(CMOCKA_CFLAGS)
+test_transport_test_invalidate_LDADD    = $(HXTEST_LDADD)

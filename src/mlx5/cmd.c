@@ -93,8 +93,8 @@ void hx_cmd_destroy(struct mlx5dv_devx_obj *obj, const char *what,
     int err = mlx5dv_devx_obj_destroy(obj);
 
     if (err != 0) {
-        hx_log(HX_LOG_WARN, "destroying %s 0x%x failed: %s", what, number,
-               strerror(err));
+        hx_log(HX_DESTROY_LOG_LEVEL(err), "destroying %s 0x%x failed: %s",
+               what, number, strerror(err));
     }
 }
 

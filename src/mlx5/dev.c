@@ -6,6 +6,7 @@
 #include "cmd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,6 +172,19 @@ static int dev_probe(struct hx_dev *dev)
     return 0;
 }
 
+static int dev_init_events(struct hx_dev *dev)
+{
+    int fd    = hx_dev_event_fd(dev);
+    int flags = fcntl(fd, F_GETFL);
+
+    if ((flags == -1) || (fcntl(fd, F_SETFL, flags | O_NONBLOCK) == -1)) {
+        hx_log(HX_LOG_ERROR, "%s: asynchronous events: fcntl failed: %s",
+               dev->name, strerror(errno));
+        return -EOPNOTSUPP;
+    }
+    return 0;
+}
+
 static int dev_init_pd(struct hx_dev *dev)
 {
     struct mlx5dv_pd dvpd = {0};
@@ -248,7 +262,7 @@ int hx_dev_open(const char *name, struct hx_dev **dev_p)
         goto err_close;
     }
 
-    if (dev_probe(dev) != 0) {
+    if ((dev_probe(dev) != 0) || (dev_init_events(dev) != 0)) {
         ret = -EOPNOTSUPP;
         goto err_close;
     }
@@ -277,8 +291,9 @@ void hx_dev_close(struct hx_dev *dev)
     int err = ibv_dealloc_pd(dev->pd);
 
     if (err != 0) {
-        hx_log(HX_LOG_WARN, "%s: destroying the protection domain failed: %s",
-               dev->name, strerror(err));
+        hx_log(HX_DESTROY_LOG_LEVEL(err),
+               "%s: destroying the protection domain failed: %s", dev->name,
+               strerror(err));
     }
 
     ibv_close_device(dev->ibv);

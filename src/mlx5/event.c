@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The DevX event channel. */
+/* The DevX event channel, and the device's asynchronous events. */
 
 #include "hx.h"
 
@@ -91,4 +91,55 @@ int hx_channel_drain(struct hx_channel *chan)
             return n;
         }
     }
+}
+
+int hx_dev_event_fd(const struct hx_dev *dev)
+{
+    return dev->ibv->async_fd;
+}
+
+/* Objects made through DevX have no events here, only the device and its ports.
+ * A kernel that has removed the device says so once, and ends the file: EIO. */
+bool hx_dev_next_event(struct hx_dev *dev, struct hx_dev_event *event_p)
+{
+    struct ibv_async_event event;
+    int ret;
+
+    if (dev->gone) {
+        return false;
+    }
+
+    do {
+        ret = ibv_get_async_event(dev->ibv, &event);
+    } while ((ret != 0) && (errno == EINTR));
+
+    if (ret != 0) {
+        if (errno != EIO) {
+            return false;
+        }
+        event.event_type = IBV_EVENT_DEVICE_FATAL;
+    }
+
+    event_p->port = 0;
+    event_p->text = ibv_event_type_str(event.event_type);
+    switch (event.event_type) {
+    case IBV_EVENT_DEVICE_FATAL:
+        event_p->type = HX_DEV_GONE;
+        dev->gone     = true;
+        break;
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_PORT_ACTIVE:
+        event_p->type = (event.event_type == IBV_EVENT_PORT_ERR) ?
+                        HX_DEV_PORT_DOWN : HX_DEV_PORT_UP;
+        event_p->port = event.element.port_num;
+        break;
+    default:
+        event_p->type = HX_DEV_OTHER;
+        break;
+    }
+
+    if (ret == 0) {
+        ibv_ack_async_event(&event);
+    }
+    return true;
 }

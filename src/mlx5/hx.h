@@ -73,6 +73,7 @@ struct hx_dev {
     struct hx_caps      caps;
     bool                lag;     /* ports bonded: QPs need a port affinity */
     char                name[64];
+    volatile bool       gone;    /* hx_dev_next_event() told so: for good */
     enum hx_reg_mode    reg_mode;        /* reg_mode.c's, as the next */
     char                reg_reason[320];
 };
@@ -275,6 +276,25 @@ int hx_selftest_umem_keys(struct hx_dev *dev, const struct hx_port *port);
 
 /* ---- event.c ---- */
 
+enum hx_dev_event_type {
+    HX_DEV_GONE,        /* removed, or failed for good: dev->gone is set now */
+    HX_DEV_PORT_DOWN,
+    HX_DEV_PORT_UP,
+    HX_DEV_OTHER
+};
+
+struct hx_dev_event {
+    enum hx_dev_event_type type;
+    uint8_t                port;  /* of PORT_... */
+    const char            *text;  /* what verbs calls it */
+};
+
+/** Where hx_dev_next_event() reads: for poll/epoll, non-blocking. */
+int  hx_dev_event_fd(const struct hx_dev *dev);
+/** What the kernel tells of the device as a whole; false: nothing more now.
+ *  Nothing follows HX_DEV_GONE, and the descriptor may stay readable. */
+bool hx_dev_next_event(struct hx_dev *dev, struct hx_dev_event *event_p);
+
 int hx_channel_create(struct hx_dev *dev, struct hx_channel **chan_p);
 void hx_channel_destroy(struct hx_channel *chan);
 /** Reads everything that waits: the number of events, or negative errno. Before
@@ -312,6 +332,11 @@ int hx_qp_rts(struct hx_qp *qp, const struct hx_qp_path *path);
 /** 2ERR: what is posted is flushed, nothing is accepted any more. */
 int hx_qp_err(struct hx_qp *qp);
 void hx_qp_destroy(struct hx_qp *qp);
+
+/* EIO: the kernel has taken the device away, and what is to be destroyed with
+ * it. Such an object is gone, and its memory may be freed. */
+#define HX_DESTROY_LOG_LEVEL(_err) \
+    (((_err) == EIO) ? HX_LOG_DEBUG : HX_LOG_WARN)
 
 /* ---- log.c ---- */
 

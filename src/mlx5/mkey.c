@@ -124,7 +124,8 @@ void hx_mkey_destroy(struct hx_mkey *mkey)
 
     err = ibv_dereg_mr(mkey->mr);
     if (err != 0) {
-        hx_log(HX_LOG_WARN, "deregistering the MR of key 0x%x failed: %s",
-               mkey->key, strerror(err));
+        hx_log(HX_DESTROY_LOG_LEVEL(err),
+               "deregistering the MR of key 0x%x failed: %s", mkey->key,
+               strerror(err));
     }
 }

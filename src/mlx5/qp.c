@@ -300,6 +300,10 @@ int hx_qp_rts(struct hx_qp *qp, const struct hx_qp_path *path)
 
 int hx_qp_err(struct hx_qp *qp)
 {
+    if (qp->dev->gone) {
+        return -EIO; /* nothing runs on it any more */
+    }
+
     return hx_cmd_2err_qp(qp->dev, qp->obj, qp->qpn);
 }
 

@@ -129,8 +129,9 @@ void hx_umem_dereg(struct hx_umem *umem)
     int err = mlx5dv_devx_umem_dereg(umem->dv);
 
     if (err != 0) {
-        hx_log(HX_LOG_WARN, "deregistering umem %u at %p failed: %s", umem->id,
-               umem->addr, strerror(err));
+        hx_log(HX_DESTROY_LOG_LEVEL(err),
+               "deregistering umem %u at %p failed: %s", umem->id, umem->addr,
+               strerror(err));
     }
 }
 

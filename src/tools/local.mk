@@ -5,6 +5,7 @@ bin_PROGRAMS += vhca-stat
 
 vhca_stat_SOURCES = \
     src/tools/vhca-stat.c \
+    src/vhca/device.c \
     src/vhca/fault.h \
     src/vhca/fault_spec.c \
     src/vhca/who.c

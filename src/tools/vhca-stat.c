@@ -284,12 +284,35 @@ static void show_all(bool json)
     }
 }
 
+/* A rule about the device that names no WQE to wait for */
+static void device_now(struct nic_fabric *fab, struct vhca_fault_rule *rule)
+{
+    uint32_t nprocs = atomic_load(&fab->hdr.nprocs), i, id;
+    char dir[256];
+    uint64_t who;
+
+    if ((rule->kind != VHCA_FAULT_DEVICE) || (rule->nth != 0) ||
+        (nic_fabric_dir(dir, sizeof(dir)) != 0)) {
+        return;
+    }
+
+    rule->count = 0; /* done: later processes are spared */
+    for (i = 0; i < nprocs; ++i) {
+        id  = atomic_load(&fab->proc[i].id);
+        who = atomic_load(&fab->proc[i].who);
+        if ((id != 0) && nic_who_alive(who) &&
+            ((rule->qpn == 0) || (rule->qpn == who >> 40))) {
+            nic_device_event(fab, dir, id, rule->what);
+        }
+    }
+}
+
 /* For all processes of the fabric, from now on; "" ends it. */
 static int set_faults(struct nic_fabric *fab, int fd, const char *text)
 {
     struct vhca_fault_rule rules[VHCA_FAULT_RULES];
     char why[VHCA_FAULT_TEXT];
-    unsigned num;
+    unsigned num, i;
 
     if (!vhca_fault_parse(text, rules, &num, why, sizeof(why))) {
         fprintf(stderr, "vhca-stat: --fault, %s\n", why);
@@ -300,6 +323,9 @@ static int set_faults(struct nic_fabric *fab, int fd, const char *text)
         return 1;
     }
 
+    for (i = 0; i < num; ++i) {
+        device_now(fab, &rules[i]);
+    }
     vhca_faults_set(&fab->hdr.faults, text, rules, num);
     flock(fd, LOCK_UN);
     return 0;

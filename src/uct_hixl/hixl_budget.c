@@ -8,6 +8,7 @@
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
+#include <uct/base/uct_iface.h>
 
 #define uct_hixl_for_each_slot(_slot, _budget) \
     for ((_slot) = (_budget)->slots; \
@@ -48,6 +49,7 @@ static ucs_status_t uct_hixl_budget_init(const uct_hixl_md_config_t *config)
     for (i = 0; i < config->max_regs; ++i) {
         slots[i].super.pins = UCT_HIXL_REGION_GONE;
         slots[i].state      = UCT_HIXL_SLOT_FREE;
+        ucs_list_head_init(&slots[i].invalidated);
     }
 
     budget->slots        = slots;
@@ -152,9 +154,16 @@ static int uct_hixl_slot_unbind(uct_hixl_slot_t *slot)
 static void uct_hixl_slot_destroy(uct_hixl_slot_t *slot)
 {
     uct_hixl_budget_t *budget = &uct_hixl_budget;
+    uct_hixl_mem_full_t *mem, *tmp;
 
     pthread_mutex_unlock(&budget->lock);
     budget->ops->destroy(&slot->mkey);
+    /* Nobody adds to a slot that is BUSY */
+    ucs_list_for_each_safe(mem, tmp, &slot->invalidated, list) {
+        ucs_list_del(&mem->list);
+        uct_invoke_completion(mem->comp, UCS_OK);
+        ucs_free(mem);
+    }
     pthread_mutex_lock(&budget->lock);
 
     --budget->num_keys;

@@ -23,24 +23,33 @@
 
 typedef struct uct_hixl_slot uct_hixl_slot_t;
 
-/* A registered range; mems of the same domain, range and rights share it. */
+/* A registered range; mems of the same domain, range and rights share it, unless
+ * it is one mem's own: then its key can be taken from peers without harm to
+ * others (see uct_hixl_mem_expose_own()). */
 typedef struct uct_hixl_range {
     const uct_hixl_md_t *md;
     uintptr_t            start;
     size_t               length;
     uint32_t             access;      /* IBV_ACCESS_* */
     int                  binding;     /* a thread makes its region just now */
+    int                  own;         /* of one mem, no other finds it */
+    size_t               counted;     /* bytes of host_mem */
     ucs_list_link_t      mems;
     uct_hixl_slot_t     *slot;        /* of its region; NULL: none */
 } uct_hixl_range_t;
 
 /* What a uct_hixl_mem_t really is */
-typedef struct uct_hixl_mem_full {
-    uct_hixl_mem_t    super;
-    uct_hixl_range_t *range;
-    ucs_list_link_t   list;
-    int               exposed;
-} uct_hixl_mem_full_t;
+typedef struct uct_hixl_mem_full uct_hixl_mem_full_t;
+
+struct uct_hixl_mem_full {
+    uct_hixl_mem_t       super;
+    uct_hixl_range_t    *range;
+    ucs_list_link_t      list;    /* of range->mems; of slot->invalidated */
+    int                  exposed;
+    int                  revocable; /* a key was given out as such */
+    uct_hixl_mem_full_t *twin;    /* its key of its own; NULL: the range is */
+    uct_completion_t    *comp;    /* deregistered: who waits for the key's end */
+};
 
 typedef enum {
     UCT_HIXL_SLOT_FREE,
@@ -56,6 +65,7 @@ struct uct_hixl_slot {
     unsigned              exposed;   /* mems that are exposed through it */
     const uct_hixl_md_t  *md;
     uct_hixl_range_t     *range;     /* of a LIVE one; else NULL */
+    ucs_list_link_t       invalidated; /* mems: told when the key is gone */
     struct hx_mkey        mkey;
 } UCS_V_ALIGNED(UCS_SYS_CACHE_LINE_SIZE);
 

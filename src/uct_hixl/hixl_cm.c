@@ -311,6 +311,15 @@ void uct_hixl_cm_abort(uct_hixl_link_t *link)
     uct_hixl_cm_drop(conn);
 }
 
+/* Under the lock: uct_hixl_cm_progress() clears the word there, and a wake
+ * before that is seen by whoever looks after it. */
+void uct_hixl_cm_wake(uct_hixl_iface_t *iface)
+{
+    pthread_mutex_lock(&iface->cm->lock);
+    __atomic_store_n(&iface->cm_events, 1, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&iface->cm->lock);
+}
+
 unsigned uct_hixl_cm_progress(uct_hixl_iface_t *iface)
 {
     uct_hixl_cm_t *cm = iface->cm;

@@ -47,6 +47,9 @@ void uct_hixl_cm_release(uct_hixl_link_t *link);
 /** After an error CQE: as release, but the peer must not use it either. */
 void uct_hixl_cm_abort(uct_hixl_link_t *link);
 
+/** Makes the next progress look, at the end of what it delivers. Any thread. */
+void uct_hixl_cm_wake(uct_hixl_iface_t *iface);
+
 /** Delivers what the handlers queued; called by progress when
  *  iface->cm_events was seen set. Returns how many it delivered. */
 unsigned uct_hixl_cm_progress(uct_hixl_iface_t *iface);

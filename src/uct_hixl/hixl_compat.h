@@ -55,6 +55,11 @@ typedef struct uct_rkey_unpack_params {
 
 #endif
 
+/* Later versions call them UCT_MD_FLAG_INVALIDATE_RMA and
+ * UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA; the values are the same. */
+#define UCT_HIXL_MD_FLAG_INVALIDATE        UCS_BIT(8)
+#define UCT_HIXL_MKEY_PACK_FLAG_INVALIDATE UCS_BIT(0)
+
 /* What the memory domain says of itself: the fields of uct_md_attr_v2_t that
  * it sets; all others are zero. */
 typedef struct uct_hixl_md_attr {

@@ -87,6 +87,11 @@ void uct_hixl_ep_report_failed(uct_hixl_ep_t *ep, const char *reason)
             iface,
             uct_iface_handle_ep_err(&iface->super.super, &ep->super.super,
                                     status), status);
+    if (iface->gone) {
+        /* Said once, for all links of the device */
+        reason = "the device is gone";
+        level  = ucs_max(level, UCS_LOG_LEVEL_DEBUG);
+    }
     ucs_log(level, "%s: the link failed: %s (%s)", name, reason,
             ucs_status_string(status));
 }
@@ -310,6 +315,11 @@ static ucs_status_t uct_hixl_ep_make_link(uct_hixl_iface_t *iface,
                                           const uct_ep_params_t *params,
                                           int *ready_p)
 {
+    if (iface->md->dev->gone) {
+        ucs_debug("%s: no endpoint: the device is gone", iface->md->dev->name);
+        return UCS_ERR_NO_DEVICE;
+    }
+
     if (params->field_mask & UCT_EP_PARAM_FIELD_IFACE_ADDR) {
         UCT_EP_PARAMS_CHECK_DEV_IFACE_ADDRS(params);
         return uct_hixl_cm_connect(iface, ep, params->dev_addr,

@@ -2,6 +2,7 @@
 
 /* The interface: configuration, attributes, addresses, opening and closing. */
 
+#include "hixl_async.h"
 #include "hixl_cm.h"
 #include "hixl_ep.h"
 
@@ -110,6 +111,9 @@ static unsigned uct_hixl_iface_progress(uct_iface_h tl_iface)
     count += uct_hixl_iface_poll_send(iface);
     if (ucs_unlikely(__atomic_load_n(&iface->cm_events, __ATOMIC_ACQUIRE))) {
         count += uct_hixl_cm_progress(iface);
+        if (ucs_unlikely(iface->md->dev->gone)) {
+            uct_hixl_iface_device_gone(iface);
+        }
     }
     if (ucs_unlikely(iface->tx.todo)) {
         uct_hixl_iface_do_work(iface);
@@ -206,6 +210,11 @@ static ucs_status_t uct_hixl_iface_init_port(uct_hixl_iface_t *iface,
         (*end != '\0') || ((size_t)(colon - dev_name) != strlen(md_name)) ||
         (memcmp(dev_name, md_name, colon - dev_name) != 0)) {
         ucs_error("%s: there is no device %s", md_name, dev_name);
+        return UCS_ERR_NO_DEVICE;
+    }
+
+    if (iface->md->dev->gone) {
+        ucs_error("%s: the device is gone", dev_name);
         return UCS_ERR_NO_DEVICE;
     }
 
@@ -335,6 +344,7 @@ static UCS_CLASS_INIT_FUNC(uct_hixl_iface_t, uct_md_h tl_md,
     self->md        = ucs_derived_of(tl_md, uct_hixl_md_t);
     self->cm_events = 0;
     self->cm        = NULL;
+    self->gone      = 0;
     memset(&self->qps, 0, sizeof(self->qps));
     ucs_list_head_init(&self->ep_list);
     ucs_list_head_init(&self->draining);
@@ -371,9 +381,16 @@ static UCS_CLASS_INIT_FUNC(uct_hixl_iface_t, uct_md_h tl_md,
         goto err_cleanup_rx;
     }
 
+    status = uct_hixl_async_watch(self);
+    if (status != UCS_OK) {
+        goto err_cm_close;
+    }
+
     self->config.cm_addr = NULL; /* the configuration is not ours to keep */
     return UCS_OK;
 
+err_cm_close:
+    uct_hixl_cm_close(self);
 err_cleanup_rx:
     uct_hixl_iface_rx_cleanup(self);
 err_cleanup_tx:
@@ -387,6 +404,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_hixl_iface_t)
 {
     uct_base_iface_progress_disable(&self->super.super,
                                     UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    uct_hixl_async_unwatch(self);
     uct_hixl_iface_abort_draining(self);
     uct_hixl_cm_close(self);
     uct_hixl_qp_table_cleanup(&self->qps);

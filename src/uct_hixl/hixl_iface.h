@@ -119,6 +119,8 @@ struct uct_hixl_iface {
     /* Set (release) by the CM's handlers, read by every progress */
     volatile uint32_t      cm_events;
     uct_hixl_cm_t         *cm;
+    ucs_list_link_t        async_list; /* of the domain's interfaces */
+    int                    gone;       /* the device, and this knows it */
 
     struct {
         /* Basic blocks that may be posted before a CQE says that others are

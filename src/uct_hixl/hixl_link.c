@@ -105,6 +105,11 @@ ucs_status_t uct_hixl_link_create(uct_hixl_iface_t *iface,
     ucs_status_t status;
     int ret;
 
+    if (iface->md->dev->gone) {
+        ucs_debug("%s: no link: the device is gone", iface->md->dev->name);
+        return UCS_ERR_NO_DEVICE;
+    }
+
     link = ucs_calloc(1, sizeof(*link), "hixl_link");
     if (link == NULL) {
         ucs_error("%s: no memory for a link", iface->md->dev->name);
@@ -313,6 +318,13 @@ void uct_hixl_iface_release_drained(uct_hixl_iface_t *iface)
     }
 }
 
+void uct_hixl_link_end(uct_hixl_iface_t *iface, uct_hixl_link_t *link)
+{
+    if (!uct_hixl_link_is_idle(link)) {
+        uct_hixl_link_complete(iface, link, link->tail, link->status);
+    }
+}
+
 void uct_hixl_iface_abort_draining(uct_hixl_iface_t *iface)
 {
     uct_hixl_link_t *link, *tmp;
@@ -320,7 +332,7 @@ void uct_hixl_iface_abort_draining(uct_hixl_iface_t *iface)
     ucs_list_for_each_safe(link, tmp, &iface->draining, list) {
         if (!uct_hixl_link_is_idle(link)) {
             uct_hixl_link_abort(link, UCS_ERR_CANCELED);
-            uct_hixl_link_complete(iface, link, link->tail, link->status);
+            uct_hixl_link_end(iface, link);
         }
         uct_hixl_link_give_back(link);
     }

@@ -69,6 +69,9 @@ void uct_hixl_link_abort(uct_hixl_link_t *link, ucs_status_t status);
  *  gives the link back. */
 void uct_hixl_link_drain(uct_hixl_link_t *link);
 
+/** Ends all that is outstanding, with link->status: no CQE will come. */
+void uct_hixl_link_end(uct_hixl_iface_t *iface, uct_hixl_link_t *link);
+
 /** Gives back draining links that are idle. */
 void uct_hixl_iface_release_drained(uct_hixl_iface_t *iface);
 /** Gives back all of them, whatever is outstanding; the interface closes. */

@@ -2,6 +2,7 @@
 
 /* The memory domain: devices, attributes, keys. */
 
+#include "hixl_async.h"
 #include "hixl_md.h"
 #include "hixl_reg.h"
 
@@ -303,6 +304,7 @@ ucs_status_t uct_hixl_md_open(uct_component_t *component, const char *md_name,
     md->super.component = component;
     md->sys_dev         = uct_hixl_find_sys_dev(md->dev);
     uct_hixl_find_local_cpus(md->dev, &md->local_cpus);
+    uct_hixl_async_init(&md->async);
 
     *md_p = &md->super;
     return UCS_OK;
@@ -318,6 +320,7 @@ void uct_hixl_md_close(uct_md_h tl_md)
 {
     uct_hixl_md_t *md = ucs_derived_of(tl_md, uct_hixl_md_t);
 
+    uct_hixl_async_cleanup(&md->async);
     uct_hixl_reg_close(md);
     hx_dev_close(md->dev);
     ucs_free(md);
@@ -328,7 +331,8 @@ ucs_status_t uct_hixl_md_query(uct_md_h tl_md, uct_hixl_md_attr_t *attr)
     const uct_hixl_md_t *md = ucs_derived_of(tl_md, uct_hixl_md_t);
 
     attr->flags            = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
-                             UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_ALLOC;
+                             UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_ALLOC |
+                             UCT_HIXL_MD_FLAG_INVALIDATE;
     attr->max_alloc        = SIZE_MAX;
     attr->max_reg          = SIZE_MAX;
     attr->reg_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
@@ -398,23 +402,31 @@ ucs_status_t uct_hixl_md_mem_reg(uct_md_h tl_md, void *address, size_t length,
 ucs_status_t uct_hixl_md_mem_dereg(uct_md_h tl_md UCS_V_UNUSED,
                                    const uct_md_mem_dereg_params_t *params)
 {
-    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 0);
+    UCT_MD_MEM_DEREG_CHECK_PARAMS(params, 1);
 
-    uct_hixl_mem_dereg(params->memh);
+    if (UCT_MD_MEM_DEREG_FIELD_VALUE(params, flags, FIELD_FLAGS, 0) &
+        UCT_MD_MEM_DEREG_FLAG_INVALIDATE) {
+        uct_hixl_mem_invalidate(params->memh, params->comp);
+    } else {
+        uct_hixl_mem_dereg(params->memh);
+    }
     return UCS_OK;
 }
 
 ucs_status_t
 uct_hixl_md_mkey_pack(uct_md_h tl_md UCS_V_UNUSED, uct_mem_h memh,
                       void *address UCS_V_UNUSED, size_t length UCS_V_UNUSED,
-                      const uct_md_mkey_pack_params_t *params UCS_V_UNUSED,
-                      void *buffer)
+                      const uct_md_mkey_pack_params_t *params, void *buffer)
 {
     uct_hixl_packed_rkey_t *packed = buffer;
     ucs_status_t status;
+    unsigned flags;
     uint32_t key;
 
-    status = uct_hixl_mem_expose(memh, &key);
+    flags  = UCS_PARAM_VALUE(UCT_MD_MKEY_PACK_FIELD, params, flags, FLAGS, 0);
+    status = (flags & UCT_HIXL_MKEY_PACK_FLAG_INVALIDATE) ?
+             uct_hixl_mem_expose_own(memh, &key) :
+             uct_hixl_mem_expose(memh, &key);
     if (status != UCS_OK) {
         return status;
     }

@@ -8,6 +8,8 @@
 #include "hixl_compat.h"
 
 #include <mlx5/hx.h>
+#include <pthread.h>
+#include <ucs/datastruct/list.h>
 #include <uct/base/uct_iface.h>
 #include <uct/base/uct_md.h>
 
@@ -24,11 +26,19 @@ typedef struct uct_hixl_md_config {
     enum hx_reg_mode reg_mode;     /* UCX_HIXL_REG */
 } uct_hixl_md_config_t;
 
+/* Who is to be told of the device's end; hixl_async.c */
+typedef struct uct_hixl_async {
+    pthread_mutex_t lock;
+    ucs_list_link_t ifaces;
+    int             watched;      /* the handler is there */
+} uct_hixl_async_t;
+
 typedef struct uct_hixl_md {
     uct_md_t         super;
     struct hx_dev   *dev;
     ucs_sys_device_t sys_dev;
     ucs_cpu_set_t    local_cpus;
+    uct_hixl_async_t async;
 } uct_hixl_md_t;
 
 /* A packed rkey: what a peer needs, little endian on the wire */

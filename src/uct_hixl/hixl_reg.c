@@ -351,10 +351,11 @@ uct_hixl_range_get(const uct_hixl_range_key_t *key, ucs_log_level_t level,
         goto err_free;
     }
 
-    range->md     = key->md;
-    range->start  = key->start;
-    range->length = key->length;
-    range->access = key->access;
+    range->md      = key->md;
+    range->start   = key->start;
+    range->length  = key->length;
+    range->access  = key->access;
+    range->counted = key->length;
     ucs_list_head_init(&range->mems);
     kh_val(&uct_hixl_ranges, iter) = range;
     budget->host_mem              += key->length;
@@ -370,8 +371,8 @@ err_no_memory:
     return UCS_ERR_NO_MEMORY;
 }
 
-/* The last user of a range is gone. Drops the lock. */
-static void uct_hixl_range_free(uct_hixl_range_t *range)
+/* Nobody finds it any more */
+static void uct_hixl_range_hide(uct_hixl_range_t *range)
 {
     const uct_hixl_range_key_t key = {
         .md     = range->md,
@@ -384,7 +385,16 @@ static void uct_hixl_range_free(uct_hixl_range_t *range)
     iter = kh_get(uct_hixl_ranges, &uct_hixl_ranges, key);
     ucs_assert(iter != kh_end(&uct_hixl_ranges));
     kh_del(uct_hixl_ranges, &uct_hixl_ranges, iter);
-    uct_hixl_budget.host_mem -= range->length;
+    range->own = 1;
+}
+
+/* The last user of a range is gone. Drops the lock. */
+static void uct_hixl_range_free(uct_hixl_range_t *range)
+{
+    if (!range->own) {
+        uct_hixl_range_hide(range);
+    }
+    uct_hixl_budget.host_mem -= range->counted;
 
     if (range->slot != NULL) {
         uct_hixl_slot_release(range->slot);
@@ -501,6 +511,8 @@ ucs_status_t uct_hixl_mem_reg(const uct_hixl_md_t *md, void *address,
 
     mem->range         = range;
     mem->exposed       = 0;
+    mem->revocable     = 0;
+    mem->twin          = NULL;
     mem->super.address = address;
     mem->super.length  = length;
     mem->super.region  = (range->slot == NULL) ? NULL : &range->slot->super;
@@ -518,15 +530,134 @@ ucs_status_t uct_hixl_mem_reg(const uct_hixl_md_t *md, void *address,
     return UCS_OK;
 }
 
+/* Drops the lock. */
+static void uct_hixl_mem_drop(uct_hixl_mem_full_t *mem)
+{
+    if (mem->exposed) {
+        uct_hixl_mem_unreserve(mem);
+    }
+    uct_hixl_mem_free(mem);
+}
+
 void uct_hixl_mem_dereg(uct_hixl_mem_t *tl_mem)
 {
     uct_hixl_mem_full_t *mem = uct_hixl_mem_full(tl_mem);
 
     uct_hixl_reg_lock();
+    if (mem->twin != NULL) {
+        uct_hixl_mem_drop(mem->twin);
+    }
+    uct_hixl_mem_drop(mem);
+    uct_hixl_budget_settle();
+    uct_hixl_reg_unlock();
+}
+
+/* ---- keys that can be taken back ---- */
+
+/* A mem of the same range that shares with nobody, exposed; NULL: no place or
+ * no memory. Its bytes are counted for the range that they have in common.
+ * Drops the lock. */
+static uct_hixl_mem_full_t *uct_hixl_mem_make_twin(uct_hixl_mem_full_t *mem)
+{
+    uct_hixl_mem_full_t *twin = ucs_calloc(1, sizeof(*twin), "hixl_mem");
+    uct_hixl_range_t *range   = ucs_calloc(1, sizeof(*range), "hixl_range");
+    uct_hixl_reg_error_t error;
+
+    if ((twin == NULL) || (range == NULL)) {
+        goto err_free;
+    }
+
+    range->md     = mem->range->md;
+    range->start  = mem->range->start;
+    range->length = mem->range->length;
+    range->access = mem->range->access;
+    range->own    = 1;
+    twin->super   = mem->super;
+    twin->range   = range;
+    twin->super.region = NULL;
+    ucs_list_head_init(&range->mems);
+    ucs_list_add_tail(&range->mems, &twin->list);
+    if (uct_hixl_mem_reserve(twin, &error) == UCS_OK) {
+        return twin;
+    }
+
+err_free:
+    ucs_free(range);
+    ucs_free(twin);
+    return NULL;
+}
+
+/* The mem's key becomes its own: the range's, if nobody shares it, or another.
+ * Without a place for that it stays the shared one, and its end comes with the
+ * last exposure of it. Drops the lock. */
+static void uct_hixl_mem_make_revocable(uct_hixl_mem_full_t *mem)
+{
+    uct_hixl_mem_full_t *twin;
+
+    if (!mem->range->own && ucs_list_is_only(&mem->range->mems, &mem->list)) {
+        uct_hixl_range_hide(mem->range);
+    }
+
+    if (!mem->range->own && (mem->twin == NULL)) {
+        twin = uct_hixl_mem_make_twin(mem);
+        if (mem->twin == NULL) {
+            mem->twin = twin;
+        } else if (twin != NULL) {
+            uct_hixl_mem_drop(twin); /* another thread was first */
+        }
+    }
+    mem->revocable = 1;
+}
+
+ucs_status_t uct_hixl_mem_expose_own(uct_hixl_mem_t *tl_mem, uint32_t *key_p)
+{
+    uct_hixl_mem_full_t *mem = uct_hixl_mem_full(tl_mem);
+
+    uct_hixl_reg_lock();
+    if (!mem->revocable) {
+        uct_hixl_mem_make_revocable(mem);
+    }
+    mem = (mem->twin != NULL) ? mem->twin : mem;
+    uct_hixl_reg_unlock();
+
+    return uct_hixl_mem_expose(&mem->super, key_p);
+}
+
+void uct_hixl_mem_invalidate(uct_hixl_mem_t *tl_mem, uct_completion_t *comp)
+{
+    uct_hixl_mem_full_t *mem = uct_hixl_mem_full(tl_mem);
+    uct_hixl_range_t *range  = mem->range;
+    uct_hixl_mem_full_t *twin;
+    uct_hixl_slot_t *slot;
+
+    uct_hixl_reg_lock();
+    twin = mem->twin;
+    slot = (twin != NULL) ? twin->range->slot :
+           mem->exposed ? range->slot : NULL;
     if (mem->exposed) {
         uct_hixl_mem_unreserve(mem);
     }
-    uct_hixl_mem_free(mem);
+    ucs_list_del(&mem->list);
+
+    /* Until the key is gone the mem itself is what waits */
+    mem->comp = comp;
+    if (slot != NULL) {
+        ucs_list_add_tail(&slot->invalidated, &mem->list);
+    }
+
+    if (ucs_list_is_empty(&range->mems)) {
+        uct_hixl_range_free(range);
+    } else if ((twin == NULL) && (slot != NULL) && (slot->exposed == 0)) {
+        uct_hixl_slot_release(slot); /* the others get another key */
+    }
+    if (twin != NULL) {
+        uct_hixl_mem_drop(twin);
+    }
     uct_hixl_budget_settle();
     uct_hixl_reg_unlock();
+
+    if (slot == NULL) {
+        ucs_free(mem);
+        uct_invoke_completion(comp, UCS_OK); /* no peer ever had it */
+    }
 }

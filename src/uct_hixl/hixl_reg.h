@@ -93,9 +93,18 @@ ucs_status_t uct_hixl_mem_reg(const uct_hixl_md_t *md, void *address,
  *  lives until it is done and the budget is next asked for something. */
 void uct_hixl_mem_dereg(uct_hixl_mem_t *mem);
 
+/** As uct_hixl_mem_dereg(), of a memory whose key uct_hixl_mem_expose_own() gave:
+ *  comp is invoked when that key is dead, mostly before this returns. Later
+ *  only if an operation on the memory is in flight, or if no place was left for
+ *  a key of its own and others have exposed the one that it shares. */
+void uct_hixl_mem_invalidate(uct_hixl_mem_t *mem, uct_completion_t *comp);
+
 /** Keeps mem bound to its region until it is deregistered; the key may be given
  *  to peers. Failures are logged here. */
 ucs_status_t uct_hixl_mem_expose(uct_hixl_mem_t *mem, uint32_t *key_p);
+/** As uct_hixl_mem_expose(), with a key that uct_hixl_mem_invalidate() can kill
+ *  without harm to other mems of the same range. */
+ucs_status_t uct_hixl_mem_expose_own(uct_hixl_mem_t *mem, uint32_t *key_p);
 
 /* How a region's key is made; the device's calls unless a test puts in its
  * own before the first domain is opened. */

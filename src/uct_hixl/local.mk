@@ -8,6 +8,8 @@ pkglib_LTLIBRARIES += libuct_hixl.la
 # All of it, for the unit tests to link with.
 libuct_hixl_int_la_SOURCES = \
     src/uct_hixl/hixl_am.c \
+    src/uct_hixl/hixl_async.c \
+    src/uct_hixl/hixl_async.h \
     src/uct_hixl/hixl_attr.c \
     src/uct_hixl/hixl_bounce.c \
     src/uct_hixl/hixl_budget.c \
@@ -27,6 +29,7 @@ libuct_hixl_int_la_SOURCES = \
     src/uct_hixl/hixl_config.c \
     src/uct_hixl/hixl_ep.c \
     src/uct_hixl/hixl_ep.h \
+    src/uct_hixl/hixl_gone.c \
     src/uct_hixl/hixl_iface.c \
     src/uct_hixl/hixl_iface.h \
     src/uct_hixl/hixl_link.c \
@@ -100,6 +103,7 @@ HX_EP_FIXTURE = test/unit/hixl_ep_fixture.c test/unit/hixl_ep_fixture.h \
     src/uct_hixl/hixl_bounce.c \
     src/uct_hixl/hixl_config.c \
     src/uct_hixl/hixl_ep.c \
+    src/uct_hixl/hixl_gone.c \
     src/uct_hixl/hixl_iface.c \
     src/uct_hixl/hixl_link.c \
     src/uct_hixl/hixl_pending.c \

@@ -74,47 +74,19 @@ static int sender_fd(void)
     return sender.fd;
 }
 
-/* Name of the channel's socket. If the directory is too long for an address,
- * *dirfd_p is to be closed after use. */
-static bool chan_addr(uint32_t chan, struct sockaddr_un *addr, int *dirfd_p)
-{
-    char path[sizeof(nic_self.dir) + 16];
-
-    *dirfd_p         = -1;
-    addr->sun_family = AF_UNIX;
-    snprintf(path, sizeof(path), "%s/c.%x", nic_self.dir, chan);
-    if (strlen(path) < sizeof(addr->sun_path)) {
-        strcpy(addr->sun_path, path);
-        return true;
-    }
-
-    *dirfd_p = syscall(SYS_openat, AT_FDCWD, nic_self.dir,
-                       O_PATH | O_CLOEXEC | O_DIRECTORY);
-    snprintf(addr->sun_path, sizeof(addr->sun_path), "/proc/self/fd/%d/c.%x",
-             *dirfd_p, chan);
-    return *dirfd_p >= 0;
-}
-
-static void chan_addr_done(int dirfd)
-{
-    if (dirfd >= 0) {
-        syscall(SYS_close, dirfd);
-    }
-}
-
 static int chan_send(uint32_t chan, const void *msg, size_t len)
 {
     struct sockaddr_un addr;
     int dirfd, ret;
 
-    if (!chan_addr(chan, &addr, &dirfd)) {
+    if (!nic_chan_addr(nic_self.dir, chan, &addr, &dirfd)) {
         return -errno;
     }
 
     ret = syscall(SYS_sendto, sender_fd(), msg, len,
                   MSG_DONTWAIT | MSG_NOSIGNAL, &addr, sizeof(addr));
     ret = (ret < 0) ? -errno : 0;
-    chan_addr_done(dirfd);
+    nic_chan_addr_done(dirfd);
     return ret;
 }
 
@@ -146,14 +118,15 @@ int vhca_channel_create(uint32_t owner, enum vhca_channel_kind kind,
     chan->fd        = fd;
     chan->inode     = inode_of(fd);
     nic_obj_publish(NIC_CHAN, &chan->obj);
-    if (!chan_addr(atomic_load(&chan->obj.number), &addr, &dirfd)) {
+    if (!nic_chan_addr(nic_self.dir, atomic_load(&chan->obj.number), &addr,
+                       &dirfd)) {
         ret = -errno;
         goto err_close;
     }
 
     syscall(SYS_unlink, addr.sun_path); /* left by a crash of the machine */
     ret = (syscall(SYS_bind, fd, &addr, sizeof(addr)) == 0) ? 0 : -errno;
-    chan_addr_done(dirfd);
+    nic_chan_addr_done(dirfd);
     if (ret != 0) {
         goto err_close;
     }
@@ -169,6 +142,11 @@ err_free:
     return ret;
 }
 
+bool vhca_device_removed(void)
+{
+    return (NIC_FAB != NULL) && nic_device_removed(nic_self.id);
+}
+
 /* Removes the name; also for a process that is gone. Its number may be hidden
  * by now: it follows from the slot. */
 void nic_chan_release(struct nic_chan *chan)
@@ -178,9 +156,9 @@ void nic_chan_release(struct nic_chan *chan)
                       nic_obj_index(NIC_CHAN, &chan->obj);
     int dirfd;
 
-    if (chan_addr(number, &addr, &dirfd)) {
+    if (nic_chan_addr(nic_self.dir, number, &addr, &dirfd)) {
         syscall(SYS_unlink, addr.sun_path);
-        chan_addr_done(dirfd);
+        nic_chan_addr_done(dirfd);
     }
 }
 

@@ -464,9 +464,10 @@ static uint8_t sq_wait(struct nic_qp *qp, enum nic_verdict verdict,
 }
 
 /* What was switched on for the WQE at ci: 0, the syndrome that a fault fails it
- * with, or that its packets are lost. Traced and counted once, however often
- * it is tried. */
-#define SQ_LOST (-1)
+ * with, that its packets are lost, or that the device is gone. Traced and
+ * counted once, however often it is tried. */
+#define SQ_LOST    (-1)
+#define SQ_REMOVED (-2)
 
 static int sq_hook(const struct nic_qp *qp, const struct sq_wqe *wqe)
 {
@@ -476,6 +477,10 @@ static int sq_hook(const struct nic_qp *qp, const struct sq_wqe *wqe)
     if ((stall != NIC_STALL_RNR) && (stall != NIC_STALL_RETRY)) {
         if (nic_hooks & NIC_HOOK_TRACE) {
             nic_trace_wqe(qp, wqe->raw, wqe->blocks * WQE_BB, wqe->index);
+        }
+        nic_fault_device(qp);
+        if (nic_device_removed(atomic_load(&qp->obj.claim))) {
+            return SQ_REMOVED;
         }
         syndrome = nic_fault_wqe(qp, wqe->opcode);
         if (syndrome != 0) {
@@ -503,6 +508,9 @@ static bool sq_step(struct nic_exec *x, struct nic_qp *qp, uint32_t ci,
     op.cqe_len = 0;
     good = sq_fetch(qp, ci, avail, &wqe);
     hook = nic_hooked() ? sq_hook(qp, &wqe) : 0;
+    if (hook == SQ_REMOVED) {
+        return false;
+    }
     if (!good || (hook > 0)) {
         op.syndrome = good ? hook : CQE_SYND_LOCAL_QP_OP;
         op.flush_peer = 0;
@@ -577,6 +585,10 @@ static void sq_drain(struct nic_exec *x, struct nic_qp *qp)
         if (avail > size) {
             /* more than the queue holds: nothing in it can be trusted */
             nic_qp_fail(qp, EQE_WQ_CATAS);
+            break;
+        }
+        if (nic_device_removed(atomic_load(&qp->obj.claim))) {
+            atomic_store(&qp->stall, NIC_STALL_NONE);
             break;
         }
         if (state == VHCA_QP_ERR) {

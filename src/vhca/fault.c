@@ -36,7 +36,7 @@ int nic_fault_load(void)
 struct question {
     enum vhca_fault_kind kind;
     uint32_t             what;
-    uint32_t             qpn[2];    /* either end of the link */
+    uint32_t             qpn[2];    /* either end of the link; device: a pid */
 };
 
 static bool concerns(const struct vhca_fault_rule *rule,
@@ -55,6 +55,8 @@ static bool concerns(const struct vhca_fault_rule *rule,
     case VHCA_FAULT_LINK:
         return (rule->qpn == 0) || (rule->qpn == q->qpn[0]) ||
                (rule->qpn == q->qpn[1]);
+    case VHCA_FAULT_DEVICE:
+        return (rule->qpn == 0) || (rule->qpn == q->qpn[0]);
     case VHCA_FAULT_MKEYS:
         return q->what >= rule->what;
     default:
@@ -83,7 +85,7 @@ static bool count_up(_Atomic uint64_t *word, uint32_t seq, uint32_t *before_p)
 static bool table_hits(struct vhca_faults *faults, const struct question *q,
                        struct vhca_fault_rule *hit_p)
 {
-    uint32_t seq = atomic_load(&faults->seq), before, ignored;
+    uint32_t seq = atomic_load(&faults->seq), before, ignored, first;
     uint32_t num = atomic_load(&faults->num), i;
     struct vhca_fault_rule rule;
     bool hit = false;
@@ -94,11 +96,12 @@ static bool table_hits(struct vhca_faults *faults, const struct question *q,
         if ((atomic_load(&faults->seq) != seq)) {
             break;
         }
+        first = (rule.nth == 0) ? 1 : rule.nth;
         if (!concerns(&rule, q) ||
             !count_up(&faults->seen[i], seq, &before) || hit ||
-            (before + 1 < rule.nth) ||
+            (before + 1 < first) ||
             ((rule.count != VHCA_FAULT_ALL) &&
-             (before + 1 - rule.nth >= rule.count))) {
+             (before + 1 - first >= rule.count))) {
             continue;
         }
         hit    = true;
@@ -192,6 +195,22 @@ uint8_t nic_fault_wqe(const struct nic_qp *qp, uint8_t opcode)
     struct vhca_fault_rule rule;
 
     return ask(&q, &rule) ? rule.syndrome : 0;
+}
+
+/* With each WQE: its process is the one that may lose its device. */
+void nic_fault_device(const struct nic_qp *qp)
+{
+    uint32_t id             = atomic_load(&qp->obj.claim);
+    struct nic_proc *proc   = nic_proc_of(id);
+    const struct question q = {
+        .kind = VHCA_FAULT_DEVICE,
+        .qpn  = { (proc == NULL) ? 0 : atomic_load(&proc->who) >> 40, 0 }
+    };
+    struct vhca_fault_rule rule;
+
+    if ((proc != NULL) && ask(&q, &rule)) {
+        nic_device_event(NIC_FAB, nic_self.dir, id, rule.what);
+    }
 }
 
 bool nic_fault_link(const struct nic_qp *qp)

@@ -29,14 +29,18 @@ enum vhca_fault_kind {
     VHCA_FAULT_UMEM,          /* the kernel refuses a umem */
     VHCA_FAULT_MKEY_UMEM,     /* the firmware refuses a key over a umem */
     VHCA_FAULT_MKEYS,         /* a process has this many keys and no more */
+    VHCA_FAULT_DEVICE,        /* the device goes, or its port */
     VHCA_FAULT_MKEY_KERNEL    /* mkey_umem with an errno: the kernel refuses */
 };
 
 struct vhca_fault_rule {
     uint32_t kind;
-    uint32_t what;            /* cmd, wqe: opcode; mkeys: how many */
-    uint32_t qpn;             /* wqe, link: this QP; 0: all */
-    uint32_t nth;             /* the first that is hit, from 1 */
+    uint32_t what;            /* cmd, wqe: opcode; mkeys: how many; device: the
+                                 event */
+    uint32_t qpn;             /* wqe, link: this QP; device: this process's
+                                 pid; 0: all */
+    uint32_t nth;             /* the first that is hit, from 1; device: 0, at
+                                 once if it can be */
     uint32_t count;           /* how many are */
     uint32_t status;          /* of the command's output mailbox */
     uint32_t syndrome;        /* of the mailbox, or of the CQE */

@@ -27,6 +27,7 @@ struct word {
     uint32_t value;
 };
 
+/* By enum vhca_fault_kind, as far as they have names */
 static const struct word kinds[] = {
     {"cmd", VHCA_FAULT_CMD},
     {"wqe", VHCA_FAULT_WQE},
@@ -34,6 +35,7 @@ static const struct word kinds[] = {
     {"umem", VHCA_FAULT_UMEM},
     {"mkey_umem", VHCA_FAULT_MKEY_UMEM},
     {"mkeys", VHCA_FAULT_MKEYS},
+    {"device", VHCA_FAULT_DEVICE},
     {"", 0}
 };
 
@@ -45,6 +47,7 @@ static const char items_of[][40] = {
     [VHCA_FAULT_UMEM]      = " nth count errno ",
     [VHCA_FAULT_MKEY_UMEM] = " nth count status syndrome errno ",
     [VHCA_FAULT_MKEYS]     = " status syndrome ",
+    [VHCA_FAULT_DEVICE]    = " nth pid ",
 };
 
 static const struct word commands[] = {
@@ -94,6 +97,10 @@ static const struct word errnos[] = {
 
 static const struct word refuse_words[] = { {"refuse", 1}, {"", 0} };
 static const struct word down_words[]   = { {"down", 1}, {"", 0} };
+static const struct word device_words[] = {
+    {"fatal", VHCA_EVENT_DEVICE_FATAL}, {"port_down", VHCA_EVENT_PORT_ERR},
+    {"port_up", VHCA_EVENT_PORT_ACTIVE}, {"", 0}
+};
 static const struct word all_words[]    = { {"all", VHCA_FAULT_ALL}, {"", 0} };
 
 struct parser {
@@ -214,6 +221,10 @@ static bool first_item(const struct parser *p, const struct item *item,
     case VHCA_FAULT_MKEY_UMEM:
         rule->status = VHCA_FW_BAD_PARAM;
         return get_value(p, item, refuse_words, 1, 0, &one);
+    case VHCA_FAULT_DEVICE:
+        rule->nth   = 0;
+        rule->count = 1;
+        return get_value(p, item, device_words, 1, 0, &rule->what);
     default:
         rule->status = VHCA_FW_EXCEED_LIM;
         return get_value(p, item, NULL, 0, 1u << 24, &rule->what);
@@ -239,6 +250,8 @@ static bool next_item(const struct parser *p, const struct item *item,
         return get_value(p, item, all_words, 1, INT32_MAX, &rule->count);
     case 'q':
         return get_value(p, item, NULL, 1, 0xffffff, &rule->qpn);
+    case 'p':
+        return get_value(p, item, NULL, 1, INT32_MAX, &rule->qpn);
     case 'e':
         return get_value(p, item, errnos, 1, 133, &rule->err);
     default:

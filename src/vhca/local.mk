@@ -37,6 +37,7 @@ VHCA_NIC_SOURCES = \
     src/vhca/atomic.c \
     src/vhca/cq.c \
     src/vhca/data.c \
+    src/vhca/device.c \
     src/vhca/doorbell.c \
     src/vhca/doorbell.h \
     src/vhca/event.c \

@@ -30,7 +30,7 @@
 #include "wqe.h"
 
 #define NIC_MAGIC      0x0062616661636876ull /* "vhcafab" */
-#define NIC_VERSION    2
+#define NIC_VERSION    3
 
 #define NIC_PAGE       4096u
 #define NIC_PROCS      1024u
@@ -171,6 +171,7 @@ struct nic_proc {
     pthread_mutex_t  life;
     _Atomic uint32_t timer_seq;
     _Atomic uint32_t timer_on;
+    _Atomic uint32_t removed;  /* == id: its device was taken away */
     _Atomic int64_t  gauge[NIC_GAUGES];
     _Atomic uint64_t stat[NIC_STATS];
     struct nic_exec  exec[NIC_EXECS];
@@ -370,6 +371,7 @@ struct nic_header {
     _Atomic uint64_t past[NIC_STATS]; /* counters of processes that are gone */
     struct nic_cell  cell[NIC_CELLS];
     struct vhca_faults faults;    /* of every process */
+    _Atomic uint32_t removals;    /* devices taken away so far */
     /* Read at every doorbell, written when a key goes that others had mapped */
     _Atomic uint32_t share_epoch __attribute__((aligned(64)));
     _Atomic uint64_t share_ids   __attribute__((aligned(64)));
@@ -722,6 +724,8 @@ static inline bool nic_hooked(void)
 {
     return __builtin_expect((nic_hooks |
                              atomic_load_explicit(&NIC_FAB->hdr.faults.num,
+                                                  memory_order_relaxed) |
+                             atomic_load_explicit(&NIC_FAB->hdr.removals,
                                                   memory_order_relaxed)) != 0,
                             0);
 }
@@ -730,6 +734,7 @@ int     nic_fault_load(void);
 bool    nic_fault_mkeys(struct vhca_fw *fw);
 uint8_t nic_fault_wqe(const struct nic_qp *qp, uint8_t opcode);
 bool    nic_fault_link(const struct nic_qp *qp);
+void    nic_fault_device(const struct nic_qp *qp);
 int     nic_trace_load(void);
 void    nic_trace_wqe(const struct nic_qp *qp, const void *wqe, size_t len,
                       uint32_t index);
@@ -753,6 +758,24 @@ void    nic_event_send(const struct nic_subs *subs, uint16_t type,
 bool    nic_event_backlog_run(void);
 void    nic_event_fork_child(void);
 void    nic_chan_release(struct nic_chan *chan);
+
+/* device.c */
+struct sockaddr_un;
+bool    nic_chan_addr(const char *dir, uint32_t chan,
+                      struct sockaddr_un *addr, int *dirfd_p);
+void    nic_chan_addr_done(int dirfd);
+/* To the process of that id: VHCA_EVENT_DEVICE_FATAL takes its device away. */
+void    nic_device_event(struct nic_fabric *fab, const char *dir, uint32_t id,
+                         uint32_t event);
+
+/* What it has posted stays undone, who sends to it gets no answer. */
+static inline bool nic_device_removed(uint32_t id)
+{
+    return __builtin_expect(
+                   atomic_load_explicit(&NIC_FAB->hdr.removals,
+                                        memory_order_relaxed) != 0, 0) &&
+           (atomic_load(&NIC_FAB->proc[id % NIC_PROCS].removed) == id);
+}
 
 static inline bool nic_fail(struct vhca_fw *fw, uint8_t status,
                             uint32_t syndrome)

@@ -52,7 +52,7 @@ static struct nic_qp *resp_find(struct nic_exec *x, struct nic_qp *qp)
          (state != VHCA_QP_SQD) && (state != VHCA_QP_SQE)) ||
         (peer->last.remote_qpn != atomic_load(&qp->obj.number)) ||
         (atomic_load(&peer->rcv_psn) != qp->send_psn) ||
-        !nic_qp_path_ok(qp, peer)) {
+        nic_device_removed(claim) || !nic_qp_path_ok(qp, peer)) {
         return NULL;
     }
     if (!nic_proc_alive(claim)) {

@@ -85,7 +85,7 @@ static struct nic_qp *find_dest(struct nic_op *op)
     state = atomic_load(&dest->state);
     return (((state == VHCA_QP_RTR) || (state == VHCA_QP_RTS)) &&
             (dest->last.qkey == qkey) && reaches(op, dest) &&
-            nic_proc_alive(claim)) ? dest : NULL;
+            !nic_device_removed(claim) && nic_proc_alive(claim)) ? dest : NULL;
 }
 
 static bool is_ipv4(const uint8_t *gid)

@@ -280,6 +280,13 @@ int vhca_uverbs_ioctl(struct vhca_ctx *ctx, struct ib_uverbs_ioctl_hdr *hdr)
     }
 
     pthread_mutex_lock(&ctx->lock);
+    if (vhca_device_removed()) {
+        /* uverbs_destroy_ufile_hw: the kernel has destroyed what there was,
+         * and the queues' pages are the program's own again */
+        vhca_uobj_destroy_all(ctx);
+        pthread_mutex_unlock(&ctx->lock);
+        return -EIO;
+    }
     ret = (ctx->opened || m->before_context) ? m->call(&req) : -EINVAL;
     pthread_mutex_unlock(&ctx->lock);
     return ret;

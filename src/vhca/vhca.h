@@ -94,6 +94,16 @@ int vhca_channel_create(uint32_t owner, enum vhca_channel_kind kind,
                         bool omit_data, int *fd_p, uint32_t *chan_p);
 void vhca_channel_destroy(uint32_t chan);
 
+/* enum ib_event_type, of a whole device: device.c */
+enum {
+    VHCA_EVENT_DEVICE_FATAL = 8,
+    VHCA_EVENT_PORT_ACTIVE  = 9,
+    VHCA_EVENT_PORT_ERR     = 10
+};
+
+/** This process's device was taken away: the kernel answers EIO to all. */
+bool vhca_device_removed(void);
+
 /** Event `type` (PRM event type: 0 completion, 0x04 CQ error, 0x13 last WQE
  *  ...) of object `number` (CQN, QPN) goes to the channel with this cookie.
  *  number 0: events that belong to no object. */

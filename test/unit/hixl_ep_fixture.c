@@ -5,6 +5,7 @@
 #include "hixl_ep_fixture.h"
 
 #include <mlx5/cq_poll.h>
+#include <uct_hixl/hixl_async.h>
 
 #include <endian.h>
 #include <errno.h>
@@ -643,6 +644,17 @@ unsigned uct_hixl_cm_progress(uct_hixl_iface_t *iface)
     return 0;
 }
 
+/* ---- the device's end: tests set dev->gone and cm_events themselves ---- */
+
+ucs_status_t uct_hixl_async_watch(uct_hixl_iface_t *iface UCS_V_UNUSED)
+{
+    return UCS_OK;
+}
+
+void uct_hixl_async_unwatch(uct_hixl_iface_t *iface UCS_V_UNUSED)
+{
+}
+
 /* ---- the environment of a test ---- */
 
 static ucs_status_t err_handler(void *arg UCS_V_UNUSED, uct_ep_h ep,
@@ -659,6 +671,7 @@ int test_setup(void **state)
     (void)state;
     memset(&env, 0, sizeof(env));
     memset(counters, 0, sizeof(counters));
+    dev.gone      = false;
     test_bindable = -1;
     env.config    = (uct_hixl_iface_config_t) {
         .super.failure     = UCS_LOG_LEVEL_DEBUG,

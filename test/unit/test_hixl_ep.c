@@ -975,6 +975,42 @@ static void check__peer_is_gone__endpoint_fails(void **state)
 #define TEST(_name) cmocka_unit_test_setup_teardown(_name, test_setup, \
                                                     test_teardown)
 
+static void device_gone__outstanding_and_connecting__all_fail_once(
+        void **state)
+{
+    test_comp_t comp;
+    uct_ep_h ep, young;
+
+    (void)state;
+    test_open();
+    ep    = test_ep_new(NULL);
+    young = test_ep_new_to_iface();
+    assert_int_equal(put_word(ep, &words[0], 1), UCS_OK);
+    test_comp_init(&comp);
+    assert_int_equal(uct_ep_flush(ep, 0, &comp.super), UCS_INPROGRESS);
+
+    env.iface->md->dev->gone = true;
+    env.iface->cm_events     = 1;
+    test_progress();
+    assert_int_equal(env.err_calls, 2);
+    assert_int_equal(env.err_status, UCS_ERR_ENDPOINT_TIMEOUT);
+    assert_int_equal(comp.calls, 1);
+    assert_int_equal(comp.status, UCS_ERR_ENDPOINT_TIMEOUT);
+    assert_int_equal(put_word(ep, &words[0], 1), UCS_ERR_ENDPOINT_TIMEOUT);
+    assert_int_equal(put_word(young, &words[0], 1), UCS_ERR_ENDPOINT_TIMEOUT);
+
+    /* CQEs that were under way, and a link that was: too late */
+    test_run();
+    test_ep_ready(young, NULL);
+    env.iface->cm_events = 1;
+    test_run();
+    assert_int_equal(env.err_calls, 2);
+    assert_int_equal(comp.calls, 1);
+    assert_int_equal(put_word(young, &words[0], 1), UCS_ERR_ENDPOINT_TIMEOUT);
+    uct_ep_destroy(young);
+    assert_int_equal(env.aborted, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -995,6 +1031,7 @@ int main(void)
         TEST(flush__unsignaled_tail__completes_by_a_nop),
         TEST(flush__later_posts__does_not_wait_for_them),
         TEST(flush_cancel__outstanding__all_end_and_no_error_is_told),
+        TEST(device_gone__outstanding_and_connecting__all_fail_once),
         TEST(fence__after_a_get__only_the_next_wqe_has_it),
         TEST(fence__while_requests_wait__holds_behind_them),
         TEST(error_cqe__one_endpoint__ends_its_operations_and_no_others),

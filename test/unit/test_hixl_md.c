@@ -69,7 +69,8 @@ static void md_query__garbage_before__every_field_is_set(void **state)
     assert_int_equal(uct_md_query(&md.super, &attr), UCS_OK);
     assert_int_equal(attr.cap.flags,
                      UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
-                     UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_ALLOC);
+                     UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_ALLOC |
+                     UCT_MD_FLAG_INVALIDATE);
     assert_int_equal(attr.cap.reg_mem_types, UCS_BIT(UCS_MEMORY_TYPE_HOST));
     assert_int_equal(attr.cap.alloc_mem_types, UCS_BIT(UCS_MEMORY_TYPE_HOST));
     assert_int_equal(attr.cap.access_mem_types, UCS_BIT(UCS_MEMORY_TYPE_HOST));
@@ -103,13 +104,24 @@ static void mkey_pack__registered__little_endian_and_unpacks(void **state)
     assert_int_equal(fake.live, 0);
 }
 
-static void mem_dereg__invalidate__refused_and_still_registered(void **state)
+static void on_dead(uct_completion_t *comp)
+{
+    comp->count = 77;
+}
+
+static void mem_dereg__invalidate__key_dead_and_told(void **state)
 {
     uct_md_mem_dereg_params_t params = {
         .field_mask = UCT_MD_MEM_DEREG_FIELD_MEMH |
                       UCT_MD_MEM_DEREG_FIELD_FLAGS,
         .flags      = UCT_MD_MEM_DEREG_FLAG_INVALIDATE
     };
+    const uct_md_mkey_pack_params_t pack = {
+        .field_mask = UCT_MD_MKEY_PACK_FIELD_FLAGS,
+        .flags      = UCT_MD_MKEY_PACK_FLAG_INVALIDATE
+    };
+    uct_completion_t comp = { .func = on_dead, .count = 1 };
+    uint8_t buffer[4];
     uct_mem_h memh;
 
     (void)state;
@@ -117,10 +129,16 @@ static void mem_dereg__invalidate__refused_and_still_registered(void **state)
                                     UCT_MD_MEM_ACCESS_RMA, &memh),
                      UCS_OK);
     params.memh = memh;
+    assert_int_equal(uct_md_mkey_pack_v2(&md.super, memh, &pack, buffer),
+                     UCS_OK);
+    /* without anybody to tell */
     assert_int_equal(uct_md_mem_dereg_v2(&md.super, &params),
-                     UCS_ERR_UNSUPPORTED);
+                     UCS_ERR_INVALID_PARAM);
     assert_int_equal(fake.live, 1);
-    assert_int_equal(uct_md_mem_dereg(&md.super, memh), UCS_OK);
+    params.field_mask |= UCT_MD_MEM_DEREG_FIELD_COMPLETION;
+    params.comp        = &comp;
+    assert_int_equal(uct_md_mem_dereg_v2(&md.super, &params), UCS_OK);
+    assert_int_equal(comp.count, 77);
     assert_int_equal(fake.live, 0);
 }
 
@@ -206,7 +224,7 @@ int main(void)
         cmocka_unit_test(md_query__garbage_before__every_field_is_set),
         cmocka_unit_test(mkey_pack__registered__little_endian_and_unpacks),
         cmocka_unit_test(
-                mem_dereg__invalidate__refused_and_still_registered),
+                mem_dereg__invalidate__key_dead_and_told),
         cmocka_unit_test(mem_reg__each_right__least_verbs_access),
         cmocka_unit_test(rkey_compare__by_value__orders),
         cmocka_unit_test(compat_check_version__ucx_built_for__accepted),

@@ -676,6 +676,161 @@ static void mem_dereg__operation_in_flight__key_outlives_it(void **state)
     close_domain();
 }
 
+/* ---- keys that are taken back ---- */
+
+static unsigned dead_calls;
+
+static void on_dead(uct_completion_t *comp)
+{
+    assert_int_equal(comp->status, UCS_OK);
+    ++dead_calls;
+}
+
+static uct_completion_t *dead_comp(void)
+{
+    static uct_completion_t comp;
+
+    comp.func   = on_dead;
+    comp.count  = 1;
+    comp.status = UCS_OK;
+    dead_calls  = 0;
+    return &comp;
+}
+
+static void mem_invalidate__alone__key_dead_at_once_and_nobody_joins(
+        void **state)
+{
+    uct_hixl_mem_t *mem, *later;
+    uint32_t key, again;
+
+    (void)state;
+    open_domain(8, TIB);
+    mem = reg_nth(0);
+    assert_int_equal(uct_hixl_mem_expose_own(mem, &key), UCS_OK);
+    assert_int_equal(uct_hixl_mem_expose_own(mem, &again), UCS_OK);
+    assert_int_equal(key, again);
+    assert_int_equal(fake.live, 1); /* it needs no second one */
+    later = reg_nth(0);
+    use(later);
+    assert_int_equal(fake.live, 2);
+
+    uct_hixl_mem_invalidate(mem, dead_comp());
+    assert_int_equal(dead_calls, 1);
+    assert_false(fake.keys[key].live);
+    use(later);
+    assert_int_equal(fake.live, 1);
+    uct_hixl_mem_dereg(later);
+    assert_int_equal(uct_hixl_budget.host_mem, 0);
+    assert_int_equal(uct_hixl_budget.num_exposed, 0);
+    close_domain();
+}
+
+static void mem_invalidate__shared_and_exposed__others_keep_their_key(
+        void **state)
+{
+    uct_hixl_mem_t *mem, *other;
+    uint32_t key, other_key;
+
+    (void)state;
+    open_domain(8, TIB);
+    other = reg_nth(0);
+    mem   = reg_at(BASE, LEN, ACCESS_HIDE);
+    assert_int_equal(uct_hixl_mem_expose(other, &other_key), UCS_OK);
+    assert_int_equal(uct_hixl_mem_expose_own(mem, &key), UCS_OK);
+    assert_int_not_equal(key, other_key);
+    assert_true(fake_key_covers(key, mem));
+    assert_int_equal(uct_hixl_budget.host_mem, LEN);
+    assert_int_equal(uct_hixl_budget.num_exposed, 2);
+
+    uct_hixl_mem_invalidate(mem, dead_comp());
+    assert_int_equal(dead_calls, 1);
+    assert_false(fake.keys[key].live);
+    assert_true(fake_key_covers(other_key, other));
+    use(other);
+    assert_int_equal(uct_hixl_budget.num_exposed, 1);
+
+    /* deregistered in the usual way it goes as well */
+    mem = reg_nth(0);
+    assert_int_equal(uct_hixl_mem_expose_own(mem, &key), UCS_OK);
+    uct_hixl_mem_dereg(mem);
+    assert_false(fake.keys[key].live);
+    uct_hixl_mem_dereg(other);
+    assert_int_equal(uct_hixl_budget.host_mem, 0);
+    close_domain();
+}
+
+static void mem_invalidate__shared_without_place__ends_with_the_last_exposure(
+        void **state)
+{
+    uct_hixl_mem_t *mem, *other;
+    uint32_t key, other_key;
+
+    (void)state;
+    open_domain(1, TIB);
+    other = reg_nth(0);
+    mem   = reg_nth(0);
+
+    /* the others have not exposed it: they get another */
+    assert_int_equal(uct_hixl_mem_expose(mem, &other_key), UCS_OK);
+    assert_int_equal(uct_hixl_mem_expose_own(mem, &key), UCS_OK);
+    assert_int_equal(key, other_key);
+    uct_hixl_mem_invalidate(mem, dead_comp());
+    assert_int_equal(dead_calls, 1);
+    assert_false(fake.keys[key].live);
+    use(other);
+
+    mem = reg_nth(0);
+    assert_int_equal(uct_hixl_mem_expose(other, &other_key), UCS_OK);
+    assert_int_equal(uct_hixl_mem_expose_own(mem, &key), UCS_OK);
+    assert_int_equal(key, other_key);
+    uct_hixl_mem_invalidate(mem, dead_comp());
+    assert_int_equal(dead_calls, 0);
+    assert_true(fake_key_covers(other_key, other));
+    uct_hixl_mem_dereg(other);
+    assert_int_equal(dead_calls, 1);
+    assert_int_equal(fake.live, 0);
+    close_domain();
+}
+
+static void mem_invalidate__operation_in_flight__told_when_it_is_done(
+        void **state)
+{
+    uct_hixl_region_t *region;
+    uct_hixl_mem_t *mem;
+    uint32_t key;
+
+    (void)state;
+    open_domain(4, TIB);
+    mem = reg_nth(0);
+    assert_int_equal(uct_hixl_mem_expose_own(mem, &key), UCS_OK);
+    region = uct_hixl_mem_pin(mem);
+    assert_non_null(region);
+    uct_hixl_mem_invalidate(mem, dead_comp());
+    assert_int_equal(dead_calls, 0);
+    assert_true(fake.keys[key].live);
+    uct_hixl_region_unpin(region);
+    uct_hixl_mem_dereg(reg_nth(1));
+    assert_int_equal(dead_calls, 1);
+    assert_int_equal(fake.live, 0);
+    close_domain();
+}
+
+static void mem_invalidate__never_given_out__told_at_once(void **state)
+{
+    uct_hixl_mem_t *mem, *other;
+
+    (void)state;
+    open_domain(4, TIB);
+    mem   = reg_nth(0);
+    other = reg_nth(0);
+    uct_hixl_mem_invalidate(mem, dead_comp());
+    assert_int_equal(dead_calls, 1);
+    use(other);
+    assert_int_equal(fake.created, 1);
+    uct_hixl_mem_dereg(other);
+    close_domain();
+}
+
 static void reg_open__second_domain__shares_the_limit(void **state)
 {
     uct_hixl_md_config_t config = {
@@ -902,6 +1057,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(
                 mem_reg__device_out_of_memory__unbound_and_cause_named),
         cmocka_unit_test(mem_dereg__operation_in_flight__key_outlives_it),
+        cmocka_unit_test(
+                mem_invalidate__alone__key_dead_at_once_and_nobody_joins),
+        cmocka_unit_test(
+                mem_invalidate__shared_and_exposed__others_keep_their_key),
+        cmocka_unit_test(
+           mem_invalidate__shared_without_place__ends_with_the_last_exposure),
+        cmocka_unit_test(
+                mem_invalidate__operation_in_flight__told_when_it_is_done),
+        cmocka_unit_test(mem_invalidate__never_given_out__told_at_once),
         cmocka_unit_test(reg_open__second_domain__shares_the_limit),
         cmocka_unit_test(
                 mem_pin__threads_few_places__keys_hold_while_pinned),

@@ -3,6 +3,8 @@
 /* Faults on demand: the text of the rules, and each kind of rule on queues and
  * keys of the NIC side; also set from outside, by vhca-stat. */
 
+#include <sys/socket.h>
+
 #include "vhca_node.h"
 
 #define ALL VHCA_FAULT_ALL
@@ -47,6 +49,10 @@ static void parse__good__as_told(void **state)
         { "mkeys=100", 1, { VHCA_FAULT_MKEYS, 100, 0, 1, ALL, 0x08, 0, 0 } },
         { "mkeys=0,status=0xf", 1,
           { VHCA_FAULT_MKEYS, 0, 0, 1, ALL, 0x0f, 0, 0 } },
+        { "device=fatal", 1, { VHCA_FAULT_DEVICE, 8, 0, 0, 1, 0, 0, 0 } },
+        { "device=port_down,nth=5,pid=77", 1,
+          { VHCA_FAULT_DEVICE, 10, 77, 5, 1, 0, 0, 0 } },
+        { "device=port_up", 1, { VHCA_FAULT_DEVICE, 9, 0, 0, 1, 0, 0, 0 } },
         { " link = down , qpn = 7 ; umem=refuse\t; ", 2,
           { VHCA_FAULT_UMEM, 0, 0, 1, ALL, 0, 0, ENOMEM } },
         { "mkeys=1;mkeys=2;mkeys=3;mkeys=4;mkeys=5;mkeys=6;mkeys=7;mkeys=8;"
@@ -108,6 +114,11 @@ static void parse__bad__says_where_and_what(void **state)
           "one of both" },
         { "mkeys=many", "character 7:", "from 0 to" },
         { "mkeys=1,nth=2", "character 9:", "after mkeys may follow: status" },
+        { "device=gone", "character 8:",
+          "device takes: fatal, port_down, port_up" },
+        { "device=fatal,qpn=1", "character 14:",
+          "after device may follow: nth pid" },
+        { "device=fatal,pid=0", "character 18:", "from 1 to" },
         { "link=down;;", "character 11:", "name=value is missing" },
         { "mkeys=1;mkeys=2;mkeys=3;mkeys=4;mkeys=5;mkeys=6;mkeys=7;mkeys=8;"
           "mkeys=9;mkeys=0;mkeys=1;mkeys=2;mkeys=3;mkeys=4;mkeys=5;mkeys=6;"
@@ -481,6 +492,81 @@ static void env__own_rules__in_this_process_only(void **state)
     assert_int_equal(hits(), 1);
 }
 
+/* 0, or which step went wrong: in a process of its own, since a device that
+ * was taken away does not come back. `once`: told by vhca-stat, not by a WQE. */
+static int lose_device(bool once)
+{
+    const struct node_cfg cfg = {
+        .rnr_retry = 7, .ack_timeout = 14, .retry_count = 1
+    };
+    uint32_t event[4] = { 0 }, chan;
+    char text[80];
+    unsigned i;
+    int fd;
+
+    node_open(&loop, &cfg);
+    loop.peer = node_info(&loop);
+    node_connect(&loop, 0x504);
+    if (vhca_channel_create(loop.owner, VHCA_CHANNEL_ASYNC, false, &fd,
+                            &chan) != 0) {
+        return 1;
+    }
+
+    snprintf(text, sizeof(text), "device=fatal,pid=%d%s", (int)getpid(),
+             once ? "" : ",nth=3");
+    if (once) {
+        post_one(0x08);
+        if (node_poll(&loop) == NULL) {
+            return 2;
+        }
+    }
+    fault_set(text);
+    for (i = 1; !once && (i <= 2); ++i) {
+        post_one(0x08);
+        if ((node_poll(&loop) == NULL) || vhca_device_removed()) {
+            return 3;
+        }
+    }
+    if (once && !vhca_device_removed()) {
+        return 4;
+    }
+
+    memset(loop.buf, 7, 100);
+    post_one(0x08);
+    post_one(0x08);
+    if (!vhca_device_removed() || (node_poll(&loop) != NULL) ||
+        (loop.buf[4096] == 7)) {
+        return 5;
+    }
+    if ((recv(fd, event, sizeof(event), MSG_DONTWAIT) != sizeof(event)) ||
+        (event[0] != 0) || (event[2] != VHCA_EVENT_DEVICE_FATAL)) {
+        return 6;
+    }
+    return (recv(fd, event, sizeof(event), MSG_DONTWAIT) < 0) ? 0 : 7;
+}
+
+static void device__fatal__its_process_only_and_told_once(void **state)
+{
+    uint16_t index;
+    int status, i;
+    pid_t pid;
+
+    (void)state;
+    for (i = 0; i < 2; ++i) {
+        fflush(NULL);
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            _exit(lose_device(i == 0));
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+    }
+    assert_false(vhca_device_removed());
+    index = post_one(0x08);
+    cqe_is(node_wait(&loop), 0, 0, index);
+}
+
 static void env__bad__the_device_does_not_open(void **state)
 {
     pid_t pid;
@@ -520,6 +606,7 @@ int main(void)
         ON_LOOP(stat__bad_rules__refused_and_the_old_stay),
         ON_LOOP(all_processes__set_once__in_each),
         ON_LOOP(env__own_rules__in_this_process_only),
+        ON_LOOP(device__fatal__its_process_only_and_told_once),
         ON_LOOP(env__bad__the_device_does_not_open),
     };
 

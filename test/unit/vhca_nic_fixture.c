@@ -91,6 +91,11 @@ void vhca_channel_destroy(uint32_t chan)
     (void)chan;
 }
 
+bool vhca_device_removed(void)
+{
+    return false;
+}
+
 int vhca_event_subscribe(uint32_t chan, uint16_t type, uint32_t number,
                          uint64_t cookie)
 {

@@ -17,6 +17,7 @@ for link in roce ib; do
     echo "link layer: $link"
     VHCA_LINK=$link VHCA_TRACE=$tmp/trace-$link "$HIXL_RUN" --vhca \
         "$program" || status=1
+    VHCA_LINK=$link "$HIXL_RUN" --vhca "$program" device || status=1
 done
 
 # opens RULES WHAT TEXT: whether the device opens, and what is said of it

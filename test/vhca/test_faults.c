@@ -2,7 +2,8 @@
 
 /* Faults on demand as software sees them, through the real libibverbs and
  * libmlx5: set while the process runs, by vhca-stat. With the argument "open":
- * only whether a device opens. Run by faults.sh. */
+ * only whether a device opens; with "device": what happens to the device as a
+ * whole, which is not there any more in the end. Run by faults.sh. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -412,6 +414,99 @@ static void qp__create_or_modify_refused__then_works(void **state)
     ibv_destroy_cq(loop.cq);
 }
 
+/* ---- the device as a whole ---- */
+
+static void device_set(const char *what)
+{
+    char rule[64];
+
+    snprintf(rule, sizeof(rule), "device=%s,pid=%d", what, (int)getpid());
+    fault_set(rule);
+}
+
+static void event_is(enum ibv_event_type type)
+{
+    struct pollfd pfd = { .fd = env.context->async_fd, .events = POLLIN };
+    struct ibv_async_event event;
+
+    assert_int_equal(poll(&pfd, 1, DEADLINE * 1000), 1);
+    assert_int_equal(ibv_get_async_event(env.context, &event), 0);
+    assert_int_equal(event.event_type, type);
+    if (type != IBV_EVENT_DEVICE_FATAL) {
+        assert_int_equal(event.element.port_num, 1);
+    }
+    ibv_ack_async_event(&event);
+    assert_int_equal(poll(&pfd, 1, 0), 0);
+}
+
+static void device__port_down_and_up__events_and_all_goes_on(void **state)
+{
+    struct loop loop;
+
+    (void)state;
+    loop_open(&loop);
+    device_set("port_down");
+    event_is(IBV_EVENT_PORT_ERR);
+    assert_int_equal(loop_post(&loop, IBV_WR_RDMA_WRITE), IBV_WC_SUCCESS);
+    device_set("port_up");
+    event_is(IBV_EVENT_PORT_ACTIVE);
+    assert_int_equal(loop_post(&loop, IBV_WR_RDMA_WRITE), IBV_WC_SUCCESS);
+    loop_close(&loop);
+}
+
+/* The last: an object whose destruction failed is the library's for ever. */
+static void device__fatal__event_and_eio_and_nothing_moves(void **state)
+{
+    struct ibv_sge sge     = { (uintptr_t)env.mem, 100, 0 };
+    struct ibv_send_wr wr  = {
+        .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE
+    };
+    struct ibv_send_wr *bad;
+    struct loop loop;
+    struct ibv_wc wc;
+
+    (void)state;
+    loop_open(&loop);
+    assert_int_equal(loop_post(&loop, IBV_WR_RDMA_WRITE), IBV_WC_SUCCESS);
+    device_set("fatal");
+    event_is(IBV_EVENT_DEVICE_FATAL);
+
+    memset(env.mem, 1, 100);
+    memset(env.mem + 4096, 2, 100);
+    sge.lkey            = loop.mr->lkey;
+    wr.wr.rdma.rkey     = loop.mr->rkey;
+    wr.wr.rdma.remote_addr = (uintptr_t)env.mem + 4096;
+    assert_int_equal(ibv_post_send(loop.qp, &wr, &bad), 0);
+    errno = 0;
+    assert_null(ibv_alloc_pd(env.context));
+    assert_int_equal(errno, EIO);
+    assert_int_equal(ibv_destroy_qp(loop.qp), EIO);
+    assert_int_equal(ibv_dereg_mr(loop.mr), EIO);
+    assert_int_equal(ibv_poll_cq(loop.cq, 1, &wc), 0);
+    assert_int_equal(env.mem[4096], 2);
+    assert_int_equal(ibv_destroy_cq(loop.cq), EIO);
+    assert_int_equal(stat_get("objects.qp"), 0);
+    assert_int_equal(stat_get("objects.cq"), 0);
+    assert_null(open_first());
+}
+
+static int device_teardown(void **state)
+{
+    (void)state;
+    free(env.mem);
+    return ibv_close_device(env.context);
+}
+
+static int device_main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(device__port_down_and_up__events_and_all_goes_on),
+        cmocka_unit_test(device__fatal__event_and_eio_and_nothing_moves),
+    };
+
+    return cmocka_run_group_tests(tests, group_setup, device_teardown);
+}
+
 int main(int argc, char **argv)
 {
 #define TEST(_test) cmocka_unit_test_teardown(_test, fault_end)
@@ -426,6 +521,9 @@ int main(int argc, char **argv)
         TEST(qp__create_or_modify_refused__then_works),
     };
 
+    if ((argc == 2) && (strcmp(argv[1], "device") == 0)) {
+        return device_main();
+    }
     if ((argc == 2) && (strcmp(argv[1], "open") == 0)) {
         env.context = open_first();
         printf("%s\n", (env.context != NULL) ? "opened" : "refused");
