@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# HX_CHECK_SANITIZERS: --enable-asan, --enable-tsan. HX_SANITIZER_LIB is the
+# HX_CHECK_SANITIZERS: --enable-asan (with UndefinedBehaviorSanitizer, which ends
+# the program at its first report), --enable-tsan. HX_SANITIZER_LIB is the
 # runtime that must come first in LD_PRELOAD when a library of ours is loaded
 # into a program that was built without the sanitizer.
 
 AC_DEFUN([HX_CHECK_SANITIZERS], [
     AC_ARG_ENABLE([asan],
-        [AS_HELP_STRING([--enable-asan], [build with AddressSanitizer])],
+        [AS_HELP_STRING([--enable-asan], [build with AddressSanitizer and
+                        UndefinedBehaviorSanitizer])],
         [], [enable_asan=no])
     AC_ARG_ENABLE([tsan],
         [AS_HELP_STRING([--enable-tsan], [build with ThreadSanitizer])],
@@ -20,6 +22,9 @@ AC_DEFUN([HX_CHECK_SANITIZERS], [
           [test "x$enable_tsan" = xyes], [HX_SANITIZER=thread hx_rt=libtsan])
     AS_IF([test -n "$HX_SANITIZER"], [
         HX_SANITIZER_CFLAGS="-fsanitize=$HX_SANITIZER -fno-omit-frame-pointer"
+        AS_IF([test "x$enable_asan" = xyes],
+            [HX_SANITIZER_CFLAGS="$HX_SANITIZER_CFLAGS -fsanitize=undefined"
+             HX_SANITIZER_CFLAGS="$HX_SANITIZER_CFLAGS -fno-sanitize-recover=undefined"])
         hx_save_CFLAGS=$CFLAGS
         CFLAGS="$CFLAGS $HX_SANITIZER_CFLAGS"
         AC_MSG_CHECKING([whether $CC links with $HX_SANITIZER_CFLAGS])

@@ -90,8 +90,10 @@ TESTS          += test/transport/test_uct_flow
 test_transport_test_uct_flow_CPPFLAGS = $(HXTEST_CPPFLAGS)
 test_transport_test_uct_flow_LDADD    = $(HXTEST_LDADD)
 
-dist_check_SCRIPTS += test/apps/perftest.sh test/apps/preload.sh
-TESTS              += test/apps/perftest.sh test/apps/preload.sh
+dist_check_SCRIPTS += test/apps/perftest.sh test/apps/preload.sh \
+                      test/apps/valgrind.sh
+TESTS              += test/apps/perftest.sh test/apps/preload.sh \
+                      test/apps/valgrind.sh
 
 # The driver's layouts as a table, made of its header
 check_PROGRAMS += test/unit/test_layouts

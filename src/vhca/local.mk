@@ -46,6 +46,7 @@ VHCA_NIC_SOURCES = \
     src/vhca/fault.c \
     src/vhca/fault.h \
     src/vhca/fault_spec.c \
+    src/vhca/memcheck.h \
     src/vhca/mkey.c \
     src/vhca/nic.h \
     src/vhca/pages.c \

@@ -413,6 +413,7 @@ struct nic_self {
     struct nic_proc   *proc;
     uint32_t           id;
     char               dir[256]; /* of the fabric, on the file system */
+    uint64_t           file[2];  /* the fabric's: device, inode */
 };
 
 extern struct nic_self nic_self;
@@ -493,6 +494,9 @@ bool    nic_obj_mine(const struct nic_obj *obj, uint32_t owner);
 
 /* pages.c */
 bool    nic_populate(const volatile void *at, size_t len);
+/* Part of the fabric's mapping, a second time, in place of what is at va. False
+ * also when the file has been removed or replaced. */
+bool    nic_fabric_map_again(const void *part, size_t len, uint64_t va);
 bool    nic_mem_map(void *va, size_t len, struct nic_mem *mem_p);
 void    nic_mem_unmap(const struct nic_mem *mem);
 void    nic_pages_fork_prepare(void);

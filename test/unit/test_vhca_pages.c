@@ -203,6 +203,47 @@ static void fork_child__owns_nothing__parent_undisturbed(void **state)
     node_close(&n);
 }
 
+static void map_again__part_of_the_pool__same_bytes(void **state)
+{
+    uint8_t *p = node_pages(2 * 4096);
+    struct nic_mem mem;
+
+    (void)state;
+    assert_int_equal(vhca_fabric_attach(), 0);
+    assert_true(nic_mem_map(p, 4096, &mem));
+    p[4096] = 0x11;
+    assert_true(nic_fabric_map_again(NIC_FAB->pool[mem.first], 4096,
+                                     (uintptr_t)p + 4096));
+    assert_int_equal(p[4096], 0);
+    p[4097] = 0x97;
+    assert_int_equal(p[1], 0x97);
+    nic_mem_unmap(&mem);
+    munmap(p, 2 * 4096);
+}
+
+static void map_again__another_file__refused(void **state)
+{
+    uint8_t *p = node_pages(4096);
+    char path[300], aside[310];
+    FILE *file;
+
+    (void)state;
+    assert_int_equal(vhca_fabric_attach(), 0);
+    snprintf(path, sizeof(path), "%s/fabric", nic_self.dir);
+    snprintf(aside, sizeof(aside), "%s.aside", path);
+    p[0] = 0x96;
+
+    assert_int_equal(rename(path, aside), 0);
+    assert_false(nic_fabric_map_again(NIC_FAB->pool[0], 4096, (uintptr_t)p));
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fclose(file);
+    assert_false(nic_fabric_map_again(NIC_FAB->pool[0], 4096, (uintptr_t)p));
+    assert_int_equal(rename(aside, path), 0);
+    assert_int_equal(p[0], 0x96);
+    munmap(p, 4096);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +253,8 @@ int main(void)
         cmocka_unit_test(exchange__unmapped_address__refused_without_trace),
         cmocka_unit_test(restore__mapping_replaced_by_program__left_alone),
         cmocka_unit_test(exchange__again_and_again__pool_does_not_grow),
+        cmocka_unit_test(map_again__part_of_the_pool__same_bytes),
+        cmocka_unit_test(map_again__another_file__refused),
         cmocka_unit_test(fork_child__owns_nothing__parent_undisturbed)
     };
 
