@@ -197,3 +197,7 @@ test/fuzz/flags: Makefile
 	    { echo "cppflags='-I$(abs_top_builddir) $(HXFUZZ_CPPFLAGS) $(IBVERBS_CFLAGS) $(CMOCKA_CFLAGS)'"; \
 	      echo "libs='$(UCX_LIBS) $(IBVERBS_LIBS) $(CMOCKA_LIBS) -lpthread -ldl'"; \
 	    } >$@
+
+dist_check_SCRIPTS += test/apps/hixl_info.sh
+TESTS              += test/apps/hixl_info.sh
+EXTRA_DIST         += test/apps/hixl_info_shim.c
