@@ -201,3 +201,6 @@ test/fuzz/flags: Makefile
 dist_check_SCRIPTS += test/apps/hixl_info.sh
 TESTS              += test/apps/hixl_info.sh
 EXTRA_DIST         += test/apps/hixl_info_shim.c
+
+dist_check_SCRIPTS += test/apps/variables.sh
+TESTS              += test/apps/variables.sh
