@@ -15,7 +15,8 @@ hixl-run: $(srcdir)/contrib/hixl-run hixl-run.vars
 	    -e '/^# The installed copy has the build/r hixl-run.vars' \
 	    $(srcdir)/contrib/hixl-run >$@.tmp && chmod 755 $@.tmp && mv -f $@.tmp $@
 
-TESTS += contrib/check-layers
+TESTS      += contrib/check-layers contrib/check-messages
+EXTRA_DIST += contrib/check-messages
 
 dist_check_SCRIPTS += test/unit/hixl_run.sh
 TESTS              += test/unit/hixl_run.sh

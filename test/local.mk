@@ -213,3 +213,10 @@ TESTS          += test/transport/test_invalidate
 test_transport_test_invalidate_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/test \
                                           $(UCX_PRIV_CPPFLAGS) $(CMOCKA_CFLAGS)
 test_transport_test_invalidate_LDADD    = $(HXTEST_LDADD)
+
+dist_check_SCRIPTS += test/apps/hixl_info.sh
+TESTS              += test/apps/hixl_info.sh
+EXTRA_DIST         += test/apps/hixl_info_shim.c
+
+dist_check_SCRIPTS += test/apps/variables.sh
+TESTS              += test/apps/variables.sh

@@ -92,3 +92,19 @@ test_unit_test_vhca_trace_SOURCES  = test/unit/test_vhca_trace.c \
                                      src/vhca/trace_cmd.c $(VHCA_NIC_SOURCES)
 test_unit_test_vhca_trace_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 test_unit_test_vhca_trace_LDADD    = $(CMOCKA_LIBS)
+
+# The device half and rdma-core, no UCX: it dlopens libucp for its version
+bin_PROGRAMS += hixl_info
+
+hixl_info_SOURCES = \
+    src/tools/hixl_info.c \
+    src/tools/info.h \
+    src/tools/info_dev.c \
+    src/tools/info_env.c \
+    src/tools/info_port.c \
+    src/tools/info_proc.c \
+    src/tools/info_ucx.c \
+    src/tools/info_why.c
+hixl_info_CPPFLAGS = $(AM_CPPFLAGS) $(IBVERBS_CFLAGS) \
+                     -DHX_UCX_MAJOR=$(UCX_MAJOR) -DHX_UCX_MINOR=$(UCX_MINOR)
+hixl_info_LDADD    = libhx_mlx5.la $(IBVERBS_LIBS)
