@@ -200,6 +200,10 @@ test/fuzz/flags: Makefile
 	      echo "libs='$(UCX_LIBS) $(IBVERBS_LIBS) $(CMOCKA_LIBS) -lpthread -ldl'"; \
 	    } >$@
 
+# What limits are called
+TESTS              += test/vhca/limits.sh
+dist_check_SCRIPTS += test/vhca/limits.sh
+
 # The device is taken away
 check_PROGRAMS += test/transport/test_gone
 TESTS          += test/transport/test_gone

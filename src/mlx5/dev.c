@@ -114,8 +114,9 @@ err_free_list:
 static struct ibv_context *dev_open_by_name(const char *name, int *ret_p)
 {
     struct ibv_context *ibv = NULL;
+    char hint[HX_LIMIT_HINT_MAX];
     struct ibv_device **list;
-    int i, n;
+    int i, n, err;
 
     list = ibv_get_device_list(&n);
     if (list == NULL) {
@@ -140,8 +141,10 @@ static struct ibv_context *dev_open_by_name(const char *name, int *ret_p)
     } else {
         ibv = dev_open_devx(list[i]);
         if (ibv == NULL) {
-            hx_log(HX_LOG_ERROR, "%s: does not open with DevX: %s", name,
-                   strerror(errno));
+            err = errno;
+            hx_log(HX_LOG_ERROR, "%s: does not open with DevX: %s%s", name,
+                   strerror(err), hx_limit_hint(HX_LIMIT_OPEN, err, hint,
+                                                sizeof(hint)));
             *ret_p = -EOPNOTSUPP;
         }
     }

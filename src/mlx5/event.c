@@ -11,6 +11,7 @@
 
 int hx_channel_create(struct hx_dev *dev, struct hx_channel **chan_p)
 {
+    char hint[HX_LIMIT_HINT_MAX];
     struct hx_channel *chan;
     int flags, ret;
 
@@ -26,8 +27,9 @@ int hx_channel_create(struct hx_dev *dev, struct hx_channel **chan_p)
             dev->ibv, MLX5DV_DEVX_CREATE_EVENT_CHANNEL_FLAGS_OMIT_EV_DATA);
     if (chan->dv == NULL) {
         ret = -errno;
-        hx_log(HX_LOG_ERROR, "%s: making an event channel failed: %s",
-               dev->name, strerror(errno));
+        hx_log(HX_LOG_ERROR, "%s: making an event channel failed: %s%s",
+               dev->name, strerror(-ret),
+               hx_limit_hint(HX_LIMIT_OPEN, -ret, hint, sizeof(hint)));
         goto err_free;
     }
 

@@ -333,6 +333,22 @@ int hx_qp_rts(struct hx_qp *qp, const struct hx_qp_path *path);
 int hx_qp_err(struct hx_qp *qp);
 void hx_qp_destroy(struct hx_qp *qp);
 
+/* ---- limits.c ---- */
+
+enum hx_limit_use {
+    HX_LIMIT_OPEN,  /* a descriptor */
+    HX_LIMIT_PIN,   /* memory for the device */
+    HX_LIMIT_MAP    /* mmap() */
+};
+
+/** Room for what hx_limit_hint() says */
+#define HX_LIMIT_HINT_MAX 160
+
+/** If err (errno) may come from a limit: "; ..." with its name, its value and
+ *  what raises it, to be put behind a message; else "". Returns buf. */
+const char *hx_limit_hint(enum hx_limit_use use, int err, char *buf,
+                          size_t size);
+
 /* EIO: the kernel has taken the device away, and what is to be destroyed with
  * it. Such an object is gone, and its memory may be freed. */
 #define HX_DESTROY_LOG_LEVEL(_err) \

@@ -14,6 +14,7 @@ libhx_mlx5_la_SOURCES = \
     src/mlx5/dev.c \
     src/mlx5/event.c \
     src/mlx5/hx.h \
+    src/mlx5/limits.c \
     src/mlx5/log.c \
     src/mlx5/mkey.c \
     src/mlx5/mkey.h \
@@ -36,6 +37,7 @@ HX_MLX5_TESTS = \
     test/unit/test_cmd \
     test/unit/test_counter \
     test/unit/test_cq_poll \
+    test/unit/test_limits \
     test/unit/test_prm \
     test/unit/test_qp \
     test/unit/test_reg_mode \
@@ -63,6 +65,9 @@ test_unit_test_counter_LDADD    = $(HX_MLX5_TEST_LIBS)
 
 test_unit_test_cq_poll_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
 test_unit_test_cq_poll_LDADD    = $(HX_MLX5_TEST_LIBS)
+
+test_unit_test_limits_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
+test_unit_test_limits_LDADD    = $(HX_MLX5_TEST_LIBS)
 
 test_unit_test_prm_CPPFLAGS = $(HX_MLX5_TEST_CPPFLAGS)
 test_unit_test_prm_LDADD    = $(HX_MLX5_TEST_LIBS)

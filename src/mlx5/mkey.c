@@ -77,6 +77,7 @@ static int mkey_create_mr(struct hx_dev *dev, void *addr, size_t len,
                           uint32_t access, struct hx_mkey *mkey_p)
 {
     struct hx_mkey mkey = {0};
+    char hint[HX_LIMIT_HINT_MAX];
     int ret;
 
     /* Verbs' rule: who may write from afar may write here */
@@ -89,7 +90,7 @@ static int mkey_create_mr(struct hx_dev *dev, void *addr, size_t len,
         ret = (errno > 0) ? -errno : -ENOMEM;
         hx_log(HX_LOG_ERROR, "%s: registering %zu bytes at %p as an MR"
                " failed: %s%s", dev->name, len, addr, strerror(-ret),
-               (ret == -ENOMEM) ? " (ulimit -l?)" : "");
+               hx_limit_hint(HX_LIMIT_PIN, -ret, hint, sizeof(hint)));
         return ret;
     }
 

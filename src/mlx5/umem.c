@@ -99,6 +99,7 @@ int hx_umem_reg(struct hx_dev *dev, void *addr, size_t len, uint32_t access,
         .access      = access,
         .pgsz_bitmap = hx_umem_pgsz_bitmap((uintptr_t)addr)
     };
+    char hint[HX_LIMIT_HINT_MAX];
     struct mlx5dv_devx_umem *dv;
     int ret;
 
@@ -112,8 +113,8 @@ int hx_umem_reg(struct hx_dev *dev, void *addr, size_t len, uint32_t access,
     if (dv == NULL) {
         ret = -errno;
         hx_log(HX_LOG_ERROR, "%s: registering %zu bytes at %p as a umem"
-               " failed: %s%s", dev->name, len, addr, strerror(errno),
-               (errno == ENOMEM) ? " (ulimit -l?)" : "");
+               " failed: %s%s", dev->name, len, addr, strerror(-ret),
+               hx_limit_hint(HX_LIMIT_PIN, -ret, hint, sizeof(hint)));
         return ret;
     }
 
@@ -139,6 +140,7 @@ int hx_buf_alloc(struct hx_dev *dev, size_t len, struct hx_buf *buf_p)
 {
     size_t page = sysconf(_SC_PAGESIZE);
     size_t size = (len + page - 1) / page * page;
+    char hint[HX_LIMIT_HINT_MAX];
     struct hx_buf buf;
     int ret;
 
@@ -146,8 +148,9 @@ int hx_buf_alloc(struct hx_dev *dev, size_t len, struct hx_buf *buf_p)
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (buf.addr == MAP_FAILED) {
         ret = -errno;
-        hx_log(HX_LOG_ERROR, "%s: no memory for a ring of %zu bytes: %s",
-               dev->name, size, strerror(errno));
+        hx_log(HX_LOG_ERROR, "%s: no memory for a ring of %zu bytes: %s%s",
+               dev->name, size, strerror(-ret),
+               hx_limit_hint(HX_LIMIT_MAP, -ret, hint, sizeof(hint)));
         return ret;
     }
 

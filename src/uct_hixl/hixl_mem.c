@@ -97,8 +97,9 @@ uct_hixl_md_mem_alloc(uct_md_h tl_md, size_t *length_p, void **address_p,
     size_t length           = *length_p;
     uct_hixl_mem_t *mem;
     ucs_status_t status;
+    char hint[HX_LIMIT_HINT_MAX];
     void *address;
-    int fd;
+    int fd, err;
 
     if (mem_type != UCS_MEMORY_TYPE_HOST) {
         return UCS_ERR_UNSUPPORTED;
@@ -110,8 +111,10 @@ uct_hixl_md_mem_alloc(uct_md_h tl_md, size_t *length_p, void **address_p,
 
     address = uct_hixl_mem_map(*address_p, &length, &fd);
     if (address == NULL) {
-        ucs_error("%s: cannot map %zu bytes for %s: %m", md->dev->name, length,
-                  alloc_name);
+        err = errno;
+        ucs_error("%s: cannot map %zu bytes for %s: %s%s", md->dev->name,
+                  length, alloc_name, strerror(err),
+                  hx_limit_hint(HX_LIMIT_MAP, err, hint, sizeof(hint)));
         return UCS_ERR_NO_MEMORY;
     }
 

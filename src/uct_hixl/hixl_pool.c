@@ -9,6 +9,7 @@
 
 #include "hixl_iface.h"
 
+#include <string.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -64,14 +65,17 @@ static void *uct_hixl_pool_make_chunk(uct_hixl_pool_t *pool, size_t size,
 {
     size_t length = ucs_align_up(size + sizeof(uct_hixl_chunk_t),
                                  ucs_get_page_size());
+    char hint[HX_LIMIT_HINT_MAX];
     uct_hixl_chunk_t *chunk;
     struct hx_log_hold hold;
     struct hx_mkey mkey;
-    int fd, ret;
+    int fd, ret, err;
 
     chunk = uct_hixl_pool_map(length, &fd);
     if (chunk == MAP_FAILED) {
-        snprintf(text, text_size, "no shared memory: %m");
+        err = errno;
+        snprintf(text, text_size, "no shared memory: %s%s", strerror(err),
+                 hx_limit_hint(HX_LIMIT_MAP, err, hint, sizeof(hint)));
         return NULL;
     }
 

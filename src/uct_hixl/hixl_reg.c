@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <ucs/datastruct/khash.h>
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
@@ -76,19 +75,6 @@ typedef struct uct_hixl_reg_error {
     char         text[256];
 } uct_hixl_reg_error_t;
 
-static void uct_hixl_reg_memlock_hint(int err, char *buf, size_t size)
-{
-    struct rlimit limit;
-
-    buf[0] = '\0';
-    if ((err == ENOMEM) && (getrlimit(RLIMIT_MEMLOCK, &limit) == 0) &&
-        (limit.rlim_cur != RLIM_INFINITY)) {
-        snprintf(buf, size, "; perhaps for RLIMIT_MEMLOCK, which is %zu KiB "
-                 "(raise it with ulimit -l or in limits.conf)",
-                 (size_t)(limit.rlim_cur / UCS_KBYTE));
-    }
-}
-
 /* The one place that says why memory cannot be given to the device. */
 static void uct_hixl_reg_log_error(ucs_log_level_t level,
                                    const uct_hixl_range_t *range,
@@ -98,14 +84,17 @@ static void uct_hixl_reg_log_error(ucs_log_level_t level,
     const char *name                = range->md->dev->name;
     void *start                     = (void*)range->start;
     void *end                       = UCS_PTR_BYTE_OFFSET(start, range->length);
-    char hint[128];
+    char hint[HX_LIMIT_HINT_MAX];
 
     if (error->err == EFAULT) {
         ucs_log(level, "%s: cannot register %p..%p: the memory is not mapped, "
                 "or not writable as the registration asks (%s)", name, start,
                 end, error->text);
     } else if (error->err != 0) {
-        uct_hixl_reg_memlock_hint(error->err, hint, sizeof(hint));
+        hx_limit_hint(HX_LIMIT_PIN, error->err, hint, sizeof(hint));
+        if (strstr(error->text, hint) != NULL) {
+            hint[0] = '\0'; /* the device half said so */
+        }
         ucs_log(level, "%s: cannot register %p..%p: %s (%s)%s", name, start,
                 end, strerror(error->err), error->text, hint);
     } else {

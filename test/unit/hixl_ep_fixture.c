@@ -115,6 +115,14 @@ void hx_log_hold_end(struct hx_log_hold *hold UCS_V_UNUSED)
 {
 }
 
+const char *hx_limit_hint(enum hx_limit_use use UCS_V_UNUSED,
+                          int err UCS_V_UNUSED, char *buf,
+                          size_t size UCS_V_UNUSED)
+{
+    buf[0] = '\0';
+    return buf;
+}
+
 const char *hx_cqe_syndrome_str(uint8_t syndrome)
 {
     return (syndrome == MLX5_CQE_SYNDROME_WR_FLUSH_ERR) ? "flushed" : "failed";
