@@ -434,7 +434,8 @@ static bool check_logs(const struct hxt_run *run)
 
 void hxt_run(const struct hxt_run *run)
 {
-    unsigned seconds = run->deadline != 0 ? run->deadline : DEADLINE_DEFAULT;
+    unsigned seconds = hxt_slower() *
+                       (run->deadline != 0 ? run->deadline : DEADLINE_DEFAULT);
     double deadline  = now() + seconds;
     unsigned running = run->count, i;
     bool ok = true;

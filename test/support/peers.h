@@ -72,6 +72,9 @@ bool hxt_foreign(void);
 /** Page-aligned private memory, zeroed. */
 void *hxt_alloc(size_t len);
 
+/** How often the usual time a test has: more than 1 with a sanitizer. */
+unsigned hxt_slower(void);
+
 /* ---- in the parent ---- */
 
 struct hxt_run {

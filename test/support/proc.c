@@ -54,6 +54,14 @@ bool hxt_read_all(int fd, void *buf, size_t len)
     return true;
 }
 
+unsigned hxt_slower(void)
+{
+    const char *times = getenv("HIXL_TEST_SLOWER"); /* from run-one */
+    long value        = times != NULL ? strtol(times, NULL, 10) : 1;
+
+    return value > 1 ? value : 1;
+}
+
 void hxt_die(const char *file, int line, const char *fmt, ...)
 {
     char message[1024];
