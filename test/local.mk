@@ -224,3 +224,9 @@ EXTRA_DIST         += test/apps/hixl_info_shim.c
 
 dist_check_SCRIPTS += test/apps/variables.sh
 TESTS              += test/apps/variables.sh
+
+# Reads by a header that UCX does not install
+check_PROGRAMS += test/transport/test_vfs
+TESTS          += test/transport/test_vfs
+test_transport_test_vfs_CPPFLAGS = $(HXTEST_CPPFLAGS) $(UCX_PRIV_CPPFLAGS)
+test_transport_test_vfs_LDADD    = $(HXTEST_LDADD)

@@ -5,6 +5,7 @@
 #include "hixl_compat.h"
 #include "hixl_ep.h"
 #include "hixl_md.h"
+#include "hixl_vfs.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -166,7 +167,7 @@ static ucs_status_t uct_hixl_compat_ep_invalidate(uct_ep_h tl_ep,
 
 uct_iface_internal_ops_t uct_hixl_iface_internal_ops = {
     .iface_estimate_perf = uct_base_iface_estimate_perf,
-    .iface_vfs_refresh   = (uct_iface_vfs_refresh_func_t)ucs_empty_function,
+    .iface_vfs_refresh   = uct_hixl_iface_vfs_refresh,
     .ep_query            = (uct_ep_query_func_t)
                            ucs_empty_function_return_unsupported,
     .ep_invalidate       = uct_hixl_compat_ep_invalidate,

@@ -4,6 +4,7 @@
 
 #include "hixl_log.h"
 #include "hixl_md.h"
+#include "hixl_vfs.h"
 
 #include <ucs/sys/compiler_def.h>
 
@@ -31,8 +32,7 @@ uct_component_t uct_hixl_component = {
     .tl_list            = UCT_COMPONENT_TL_LIST_INITIALIZER(
                               &uct_hixl_component),
     .flags              = 0,
-    .md_vfs_init        = (uct_component_md_vfs_init_func_t)
-                          ucs_empty_function,
+    .md_vfs_init        = uct_hixl_md_vfs_init,
 };
 
 /* In place of UCT_COMPONENT_REGISTER and UCT_TL_DEFINE: a UCX of another minor

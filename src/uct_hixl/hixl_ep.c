@@ -363,6 +363,7 @@ UCS_CLASS_INIT_FUNC(uct_hixl_ep_t, const uct_ep_params_t *params)
         goto err_release_link;
     }
 
+    ++iface->num_eps;
     if (ready) {
         uct_hixl_ep_link_ready(self, self->link);
     }
@@ -420,6 +421,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_hixl_ep_t)
     uct_hixl_ep_orphan_ops(self);
     ucs_arbiter_group_cleanup(&self->arb_group);
     ucs_list_del(&self->list);
+    --link->iface->num_eps;
     link->ep = NULL;
     uct_hixl_link_drain(link);
 }

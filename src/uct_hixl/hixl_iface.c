@@ -347,6 +347,7 @@ static UCS_CLASS_INIT_FUNC(uct_hixl_iface_t, uct_md_h tl_md,
     self->gone      = 0;
     memset(&self->qps, 0, sizeof(self->qps));
     ucs_list_head_init(&self->ep_list);
+    self->num_eps = 0;
     ucs_list_head_init(&self->draining);
     ucs_arbiter_init(&self->arbiter);
 

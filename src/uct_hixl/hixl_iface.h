@@ -150,6 +150,7 @@ struct uct_hixl_iface {
     } rx;
 
     ucs_list_link_t        ep_list;
+    unsigned               num_eps;
     ucs_list_link_t        draining;   /* links whose endpoint is gone */
 
     struct {

@@ -43,7 +43,9 @@ libuct_hixl_int_la_SOURCES = \
     src/uct_hixl/hixl_pool.c \
     src/uct_hixl/hixl_reg.c \
     src/uct_hixl/hixl_reg.h \
-    src/uct_hixl/hixl_rma.c
+    src/uct_hixl/hixl_rma.c \
+    src/uct_hixl/hixl_vfs.c \
+    src/uct_hixl/hixl_vfs.h
 libuct_hixl_int_la_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_PRIV_CPPFLAGS)
 libuct_hixl_int_la_CFLAGS   = $(AM_CFLAGS) $(IBVERBS_CFLAGS)
 libuct_hixl_int_la_LIBADD   = libhx_mlx5.la
