@@ -81,31 +81,57 @@ void nic_watch_forget(enum nic_kind kind, const struct nic_obj *obj)
     }
 }
 
-/* A send queue with something in it that waits for nothing but to be run; in
- * the error state also receives that were posted to be flushed. */
+/* What is to be done about a QP? 1: its send queue, 2: receives that were posted
+ * to be flushed, in the error state only. Nothing of it is read after whoever
+ * destroys it has waited for this (nic_quiesce_qp). */
+enum { LOOK_SQ = 1, LOOK_RQ = 2 };
+
+static unsigned look_qp_work(struct nic_exec *x, struct nic_qp *qp,
+                             uint32_t number)
+{
+    uint32_t state, ci;
+    unsigned work = 0;
+
+    nic_exec_use(x, number);
+    if (atomic_load(&qp->obj.number) != number) {
+        goto out; /* gone, or going */
+    }
+    state = atomic_load(&qp->state);
+    if ((state != VHCA_QP_RTS) && (state != VHCA_QP_ERR)) {
+        goto out;
+    }
+
+    ci = atomic_load(&qp->ci);
+    if (qp->has_sq &&
+        ((uint16_t)(be32toh(atomic_load((const _Atomic uint32_t*)
+                                        nic_mem_at(&qp->db, 4))) - ci) != 0) &&
+        ((state == VHCA_QP_ERR) ||
+         (atomic_load(&qp->stall) == NIC_STALL_NONE))) {
+        work |= LOOK_SQ;
+    }
+    if ((state == VHCA_QP_ERR) && (qp->attr.rq != NULL)) {
+        work |= LOOK_RQ;
+    }
+
+out:
+    nic_exec_let_go(x);
+    return work;
+}
+
 static bool look_qp(struct nic_exec *x, struct nic_qp *qp)
 {
-    uint32_t number = atomic_load(&qp->obj.number);
-    uint32_t state  = atomic_load(&qp->state), ci;
-    const _Atomic uint32_t *db;
+    uint32_t number = atomic_load(&qp->obj.number), ci;
+    unsigned work   = (number != 0) ? look_qp_work(x, qp, number) : 0;
     bool moved      = false;
     struct nic_rmp *rq;
 
-    if ((number == 0) || ((state != VHCA_QP_RTS) && (state != VHCA_QP_ERR))) {
-        return false;
-    }
-
-    db = nic_mem_at(&qp->db, 4);
-    ci = atomic_load(&qp->ci);
-    if (qp->has_sq && ((uint16_t)(be32toh(atomic_load(db)) - ci) != 0) &&
-        ((state == VHCA_QP_ERR) ||
-         (atomic_load(&qp->stall) == NIC_STALL_NONE))) {
+    if (work & LOOK_SQ) {
+        ci = atomic_load(&qp->ci);
         nic_stat_add(NIC_STAT_WATCH_SQ, 1);
         nic_sq_run(x, qp);
         moved = atomic_load(&qp->ci) != ci;
     }
-
-    if ((state == VHCA_QP_ERR) && (qp->attr.rq != NULL)) {
+    if (work & LOOK_RQ) {
         rq = NIC_FIND(NIC_RMP, nic_rmp, qp->rq);
         if ((rq != NULL) && nic_rmp_posted(rq)) {
             nic_qp_flush_rq(qp);
