@@ -8,7 +8,8 @@
 # fails, is skipped, or hangs (its stacks are printed) fails the whole.
 
 . "$(dirname "${BASH_SOURCE[0]}")/support/lib.sh"
-unset HIXL_TEST_LONG # a run is as short as ever
+unset HIXL_TEST_LONG
+export HIXL_TEST_BRIEF=1 # many short runs show more than few long ones
 runs=${HIXL_TEST_RUNS:-1}
 programs=("$@")
 [ $# -gt 0 ] ||

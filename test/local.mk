@@ -8,7 +8,8 @@
 #   HIXL_BUILD    this build tree      HIXL_TOP   the source tree
 #   HIXL_RUN      contrib/hixl-run     CMOCKA_MESSAGE_OUTPUT=stdout
 #   VHCA_FABRIC   a fabric of its own
-# and is ended after HIXL_TEST_TIMEOUT seconds.
+# and is ended after HIXL_TEST_TIMEOUT seconds. HIXL_TEST_LONG=1 wants it to do
+# more, HIXL_TEST_BRIEF=1, under concurrency.sh, less: it is run many times.
 
 HIXL_TEST_TIMEOUT = 300
 
