@@ -231,3 +231,8 @@ check_PROGRAMS += test/transport/test_vfs
 TESTS          += test/transport/test_vfs
 test_transport_test_vfs_CPPFLAGS = $(HXTEST_CPPFLAGS) $(UCX_PRIV_CPPFLAGS)
 test_transport_test_vfs_LDADD    = $(HXTEST_LDADD)
+
+check_PROGRAMS += test/transport/test_wakeup
+TESTS          += test/transport/test_wakeup
+test_transport_test_wakeup_CPPFLAGS = $(HXTEST_CPPFLAGS)
+test_transport_test_wakeup_LDADD    = $(HXTEST_LDADD)

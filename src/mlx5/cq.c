@@ -15,8 +15,8 @@
 #define CQ_UAR_ARM       0x20
 #define CQ_ARM_SOLICITED (UINT32_C(1) << 24)
 
-static int cq_subscribe(struct hx_dev *dev, struct hx_cq *cq,
-                        struct hx_channel *chan)
+int hx_cq_set_channel(struct hx_dev *dev, struct hx_cq *cq,
+                      struct hx_channel *chan)
 {
     uint16_t event = PRM_EVENT_COMP;
     int err;
@@ -35,7 +35,7 @@ static int cq_subscribe(struct hx_dev *dev, struct hx_cq *cq,
     return 0;
 }
 
-static void cq_unlink(struct hx_cq *cq)
+void hx_cq_unset_channel(struct hx_cq *cq)
 {
     struct hx_cq **at;
 
@@ -45,6 +45,7 @@ static void cq_unlink(struct hx_cq *cq)
             break;
         }
     }
+    cq->chan = NULL;
 }
 
 int hx_cq_create(struct hx_dev *dev, struct hx_uar *uar, unsigned log_size,
@@ -99,7 +100,7 @@ int hx_cq_create(struct hx_dev *dev, struct hx_uar *uar, unsigned log_size,
     }
 
     if (chan != NULL) {
-        ret = cq_subscribe(dev, cq, chan);
+        ret = hx_cq_set_channel(dev, cq, chan);
         if (ret != 0) {
             goto err_destroy;
         }
@@ -120,7 +121,7 @@ err_free:
 void hx_cq_destroy(struct hx_cq *cq)
 {
     if (cq->chan != NULL) {
-        cq_unlink(cq);
+        hx_cq_unset_channel(cq);
     }
 
     hx_cmd_destroy(cq->obj, "CQ", cq->cqn);

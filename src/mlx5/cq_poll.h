@@ -78,6 +78,17 @@ static inline bool hx_cq_poll(struct hx_cq *cq, struct hx_wc *wc)
     return true;
 }
 
+/** Whether hx_cq_poll() would return one */
+static inline bool hx_cq_is_ready(const struct hx_cq *cq)
+{
+    const struct hx_cqe *cqe = (const struct hx_cqe *)cq->ring +
+                               (cq->ci & cq->mask);
+    uint8_t op_own           = __atomic_load_n(&cqe->op_own, __ATOMIC_ACQUIRE);
+
+    return ((op_own & HX_CQE_OWNER) == !!(cq->ci & (cq->mask + 1))) &&
+           ((op_own >> 4) != HX_CQE_OP_INVALID);
+}
+
 /** Publishes the consumer index; once a batch that polled something */
 static inline void hx_cq_update_ci(struct hx_cq *cq)
 {

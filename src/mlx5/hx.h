@@ -308,6 +308,12 @@ int hx_channel_drain(struct hx_channel *chan);
 int hx_cq_create(struct hx_dev *dev, struct hx_uar *uar, unsigned log_size,
                  struct hx_channel *chan, struct hx_cq **cq_p);
 void hx_cq_destroy(struct hx_cq *cq);
+/** Of a CQ that was made without: its events go to the channel from now on. */
+int hx_cq_set_channel(struct hx_dev *dev, struct hx_cq *cq,
+                      struct hx_channel *chan);
+/** The channel no longer knows the CQ. What was subscribed ends with either of
+ *  them. */
+void hx_cq_unset_channel(struct hx_cq *cq);
 /** Asks for one event at the next CQE (solicited: the next solicited one), at
  *  once if there is one that was not polled. The CQ must have a channel. */
 void hx_cq_arm(struct hx_cq *cq, bool solicited);

@@ -78,6 +78,9 @@ ucs_status_t uct_hixl_iface_query(uct_iface_h tl_iface,
                             UCT_IFACE_FLAG_CB_SYNC |
                             UCT_IFACE_FLAG_EP_CHECK |
                             UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE;
+    attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP |
+                            UCT_IFACE_FLAG_EVENT_RECV |
+                            UCT_IFACE_FLAG_EVENT_FD;
 #ifdef UCT_IFACE_FLAG_INTER_NODE
     attr->cap.flags      |= UCT_IFACE_FLAG_INTER_NODE;
 #endif

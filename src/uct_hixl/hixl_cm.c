@@ -4,6 +4,7 @@
  * application's thread; see hixl_cm_int.h for the other one. */
 
 #include "hixl_cm_int.h"
+#include "hixl_event.h"
 
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
@@ -316,7 +317,8 @@ void uct_hixl_cm_abort(uct_hixl_link_t *link)
 void uct_hixl_cm_wake(uct_hixl_iface_t *iface)
 {
     pthread_mutex_lock(&iface->cm->lock);
-    __atomic_store_n(&iface->cm_events, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&iface->cm_events, 1, __ATOMIC_SEQ_CST);
+    uct_hixl_iface_wake(iface);
     pthread_mutex_unlock(&iface->cm->lock);
 }
 

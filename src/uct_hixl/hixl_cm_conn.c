@@ -4,6 +4,7 @@
  * how progress learns what became of it. */
 
 #include "hixl_cm_int.h"
+#include "hixl_event.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -82,7 +83,8 @@ void uct_hixl_cm_conn_event(uct_hixl_cm_conn_t *conn, uct_hixl_cm_event_t event)
     }
 
     conn->event = event;
-    __atomic_store_n(&cm->iface->cm_events, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&cm->iface->cm_events, 1, __ATOMIC_SEQ_CST);
+    uct_hixl_iface_wake(cm->iface);
 }
 
 void uct_hixl_cm_conn_cancel_event(uct_hixl_cm_conn_t *conn)

@@ -5,6 +5,7 @@
 #include "hixl_async.h"
 #include "hixl_cm.h"
 #include "hixl_ep.h"
+#include "hixl_event.h"
 
 #include <mlx5/cq_poll.h>
 
@@ -145,10 +146,8 @@ static uct_iface_ops_t uct_hixl_iface_ops = {
     .iface_progress_enable    = uct_base_iface_progress_enable,
     .iface_progress_disable   = uct_base_iface_progress_disable,
     .iface_progress           = uct_hixl_iface_progress,
-    .iface_event_fd_get       = (uct_iface_event_fd_get_func_t)
-                                ucs_empty_function_return_unsupported,
-    .iface_event_arm          = (uct_iface_event_arm_func_t)
-                                ucs_empty_function_return_unsupported,
+    .iface_event_fd_get       = uct_hixl_iface_event_fd_get,
+    .iface_event_arm          = uct_hixl_iface_event_arm,
     .iface_close              = UCS_CLASS_DELETE_FUNC_NAME(uct_hixl_iface_t),
     .iface_query              = uct_hixl_iface_query,
     .iface_get_device_address = uct_hixl_iface_get_device_address,
@@ -345,6 +344,7 @@ static UCS_CLASS_INIT_FUNC(uct_hixl_iface_t, uct_md_h tl_md,
     self->cm_events = 0;
     self->cm        = NULL;
     self->gone      = 0;
+    self->event     = NULL;
     memset(&self->qps, 0, sizeof(self->qps));
     ucs_list_head_init(&self->ep_list);
     self->num_eps = 0;
@@ -413,6 +413,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_hixl_iface_t)
 
     /* The receive queue goes before the buffers that are posted to it */
     uct_hixl_iface_cleanup_queues(self);
+    uct_hixl_event_cleanup(self);
     uct_hixl_iface_rx_cleanup(self);
     uct_hixl_iface_cleanup_tx(self);
 }

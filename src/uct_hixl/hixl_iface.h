@@ -18,6 +18,7 @@ typedef struct uct_hixl_iface uct_hixl_iface_t;
 typedef struct uct_hixl_ep    uct_hixl_ep_t;
 typedef struct uct_hixl_link  uct_hixl_link_t;
 typedef struct uct_hixl_cm    uct_hixl_cm_t;
+typedef struct uct_hixl_event uct_hixl_event_t;
 
 /* Where a port is; what RTR needs of the peer's side. Network order. */
 typedef struct uct_hixl_device_addr {
@@ -116,11 +117,12 @@ struct uct_hixl_iface {
     struct hx_cq          *recv_cq;
     struct hx_rmp         *rmp;
     ucs_arbiter_t          arbiter;
-    /* Set (release) by the CM's handlers, read by every progress */
+    /* Set by the CM's handlers, read by every progress */
     volatile uint32_t      cm_events;
     uct_hixl_cm_t         *cm;
     ucs_list_link_t        async_list; /* of the domain's interfaces */
     int                    gone;       /* the device, and this knows it */
+    uct_hixl_event_t      *event;      /* NULL: nobody waits, hixl_event.c */
 
     struct {
         /* Basic blocks that may be posted before a CQE says that others are

@@ -29,6 +29,8 @@ libuct_hixl_int_la_SOURCES = \
     src/uct_hixl/hixl_config.c \
     src/uct_hixl/hixl_ep.c \
     src/uct_hixl/hixl_ep.h \
+    src/uct_hixl/hixl_event.c \
+    src/uct_hixl/hixl_event.h \
     src/uct_hixl/hixl_gone.c \
     src/uct_hixl/hixl_iface.c \
     src/uct_hixl/hixl_iface.h \
@@ -105,6 +107,7 @@ HX_EP_FIXTURE = test/unit/hixl_ep_fixture.c test/unit/hixl_ep_fixture.h \
     src/uct_hixl/hixl_bounce.c \
     src/uct_hixl/hixl_config.c \
     src/uct_hixl/hixl_ep.c \
+    src/uct_hixl/hixl_event.c \
     src/uct_hixl/hixl_gone.c \
     src/uct_hixl/hixl_iface.c \
     src/uct_hixl/hixl_link.c \
@@ -178,3 +181,11 @@ test_unit_test_hixl_cm_proto_SOURCES  = test/unit/test_hixl_cm_proto.c
 test_unit_test_hixl_cm_proto_CPPFLAGS = $(HX_UCT_TEST_CPPFLAGS)
 test_unit_test_hixl_cm_proto_CFLAGS   = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 test_unit_test_hixl_cm_proto_LDADD    = $(HX_UCT_TEST_LIBS)
+
+check_PROGRAMS += test/unit/test_hixl_event
+TESTS          += test/unit/test_hixl_event
+
+test_unit_test_hixl_event_SOURCES  = test/unit/test_hixl_event.c $(HX_EP_FIXTURE)
+test_unit_test_hixl_event_CPPFLAGS = $(HX_UCT_TEST_CPPFLAGS)
+test_unit_test_hixl_event_CFLAGS   = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(IBVERBS_CFLAGS)
+test_unit_test_hixl_event_LDADD    = $(HX_EP_TEST_LIBS)

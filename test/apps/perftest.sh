@@ -247,4 +247,17 @@ for test in "${ucp_cases[@]}"; do
     done
 done
 
+# Blocked instead of polling: UCX waits at the descriptors of the interfaces. Not
+# for puts and gets: their target looks at its memory, and no write wakes it.
+check_sleep() {
+    check_ucp "$@" && expect doorbell.arm -gt 0
+}
+
+for test in tag_lat tag_bw ucp_am_lat; do
+    for size in 8 65536; do
+        one "ucp sleep $test $size" 2 check_sleep "$test" 2 "$size" -- \
+            -t "$test" -s "$size" -E sleep
+    done
+done
+
 verdict

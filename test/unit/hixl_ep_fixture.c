@@ -11,7 +11,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <ucs/async/async.h>
+#include <unistd.h>
 
 #define MAX_QPS    64
 #define MAX_KEYS   256
@@ -20,6 +22,8 @@
 
 test_env_t env;
 int test_bindable;
+int test_channel_error;
+unsigned test_channel_reads;
 
 static test_qp_t *qps[MAX_QPS];
 static unsigned num_qps;
@@ -183,6 +187,67 @@ void hx_cq_destroy(struct hx_cq *cq)
     --num_objects;
 }
 
+/* ---- events: the channel is an eventfd, its count the events ---- */
+
+int hx_channel_create(struct hx_dev *hxdev UCS_V_UNUSED,
+                      struct hx_channel **chan_p)
+{
+    struct hx_channel *chan = calloc(1, sizeof(*chan));
+
+    chan->fd = eventfd(0, EFD_NONBLOCK);
+    *chan_p  = chan;
+    ++num_objects;
+    return 0;
+}
+
+void hx_channel_destroy(struct hx_channel *chan)
+{
+    close(chan->fd);
+    free(chan);
+    --num_objects;
+}
+
+int hx_channel_drain(struct hx_channel *chan)
+{
+    uint64_t count;
+
+    if (test_channel_error != 0) {
+        ++test_channel_reads;
+        return test_channel_error;
+    }
+    return (read(chan->fd, &count, sizeof(count)) == sizeof(count)) ?
+           (int)count : 0;
+}
+
+int hx_cq_set_channel(struct hx_dev *hxdev UCS_V_UNUSED, struct hx_cq *cq,
+                      struct hx_channel *chan)
+{
+    cq->chan = chan;
+    return 0;
+}
+
+void hx_cq_unset_channel(struct hx_cq *cq)
+{
+    cq->chan = NULL;
+}
+
+static void cq_event(struct hx_cq *cq)
+{
+    uint64_t one = 1;
+
+    assert_int_equal(write(cq->chan->fd, &one, sizeof(one)), sizeof(one));
+    cq->dbrec[1] = 0;
+}
+
+/* The arm word says that it is armed; a CQE that nobody took is an event */
+void hx_cq_arm(struct hx_cq *cq, bool solicited UCS_V_UNUSED)
+{
+    cq->dbrec[1] = 1;
+    if (test_cq_used(cq) > 0) {
+        cq_event(cq);
+    }
+}
+
 unsigned test_cq_used(const struct hx_cq *cq)
 {
     return (cq->arm_sn - be32toh(cq->dbrec[0])) & 0xffffff;
@@ -200,6 +265,9 @@ static void cq_write(struct hx_cq *cq, uint8_t opcode, uint32_t qpn,
     cqe->syndrome    = syndrome;
     cqe->op_own      = opcode << 4 | !!(cq->arm_sn & (cq->mask + 1));
     ++cq->arm_sn;
+    if (cq->dbrec[1] != 0) {
+        cq_event(cq);
+    }
 }
 
 /* Where the device is in the list */
@@ -680,7 +748,9 @@ int test_setup(void **state)
     memset(&env, 0, sizeof(env));
     memset(counters, 0, sizeof(counters));
     dev.gone      = false;
-    test_bindable = -1;
+    test_bindable      = -1;
+    test_channel_error = 0;
+    test_channel_reads = 0;
     env.config    = (uct_hixl_iface_config_t) {
         .super.failure     = UCS_LOG_LEVEL_DEBUG,
         .super.max_num_eps = SIZE_MAX,

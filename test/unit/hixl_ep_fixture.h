@@ -76,6 +76,9 @@ extern test_env_t env;
 
 /* Regions that can be bound from now on; -1: any number */
 extern int test_bindable;
+/* What reading the event channel fails with, and how often it did */
+extern int test_channel_error;
+extern unsigned test_channel_reads;
 /** Pins that were not undone. */
 unsigned test_pins(void);
 
