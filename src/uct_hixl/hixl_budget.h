@@ -23,9 +23,9 @@
 
 typedef struct uct_hixl_slot uct_hixl_slot_t;
 
-/* A registered range; mems of the same domain, range and rights share it, unless
- * it is one mem's own: then its key can be taken from peers without harm to
- * others (see uct_hixl_mem_expose_own()). */
+/* A registered range; mems of the same domain, range and rights share it,
+ * unless it is one mem's own: then its key can be taken from peers without harm
+ * to others (see uct_hixl_mem_expose_own()). */
 typedef struct uct_hixl_range {
     const uct_hixl_md_t *md;
     uintptr_t            start;

@@ -93,10 +93,10 @@ ucs_status_t uct_hixl_mem_reg(const uct_hixl_md_t *md, void *address,
  *  lives until it is done and the budget is next asked for something. */
 void uct_hixl_mem_dereg(uct_hixl_mem_t *mem);
 
-/** As uct_hixl_mem_dereg(), of a memory whose key uct_hixl_mem_expose_own() gave:
- *  comp is invoked when that key is dead, mostly before this returns. Later
- *  only if an operation on the memory is in flight, or if no place was left for
- *  a key of its own and others have exposed the one that it shares. */
+/** As uct_hixl_mem_dereg(), of a memory whose key uct_hixl_mem_expose_own()
+ *  gave: comp is invoked when that key is dead, mostly before this returns.
+ *  Later only if an operation on the memory is in flight, or if no place was
+ *  left for a key of its own and others have exposed the one that it shares. */
 void uct_hixl_mem_invalidate(uct_hixl_mem_t *mem, uct_completion_t *comp);
 
 /** Keeps mem bound to its region until it is deregistered; the key may be given

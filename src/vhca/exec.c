@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Send queues: who may execute one, decoding its WQEs, completing them.
+ * Send queues: who may execute one, and in which order its WQEs are executed
+ * and completed.
  *
  * One thread at a time executes a queue, in the order of its WQEs. The right is
  * a word that is tried, never waited for: whoever finds it taken leaves a flag,
@@ -13,22 +14,11 @@
 #include <endian.h>
 #include <sched.h>
 
-#include "nic.h"
+#include "decode.h"
 
 #define FOREIGN_BUDGET 256           /* WQEs executed for somebody else */
 #define SEIZE_LIMIT    3000000000ll
 #define RNR_FLOOR      1000000ll     /* retried by a timer no more often */
-
-struct sq_wqe {
-    union {
-        struct wqe_ctrl ctrl;
-        uint8_t         raw[WQE_MAX_DS * WQE_SEG];
-        uint64_t        align[1];
-    };
-    uint8_t  opcode;
-    unsigned ds, blocks;
-    uint32_t index;              /* of its first block */
-};
 
 static bool sq_take(struct nic_qp *qp, bool *inherited_p)
 {
@@ -82,260 +72,6 @@ static uint16_t sq_pi(const struct nic_qp *qp)
     return be32toh(atomic_load(db));
 }
 
-static const void *sq_block(const struct nic_qp *qp, uint32_t index)
-{
-    uint32_t mask = (1u << qp->attr.log_sq_size) - 1;
-
-    return nic_mem_at(&qp->sq, (uint64_t)(index & mask) * WQE_BB);
-}
-
-/* Copies the WQE at ci: what software does to it from here on is its own
- * affair. False: it is none. */
-static bool sq_fetch(const struct nic_qp *qp, uint32_t ci, uint16_t avail,
-                     struct sq_wqe *wqe)
-{
-    uint32_t word;
-    unsigned i;
-
-    memcpy(wqe->raw, sq_block(qp, ci), WQE_BB);
-    word        = be32toh(wqe->ctrl.qpn_ds);
-    wqe->opcode = be32toh(wqe->ctrl.opmod_idx_opcode) & 0xff;
-    wqe->ds     = word & 0xff;
-    wqe->blocks = (wqe->ds + 3) / 4;
-    wqe->index  = ci;
-    if ((wqe->ds == 0) || (wqe->ds > WQE_MAX_DS) || (wqe->blocks > avail)) {
-        wqe->blocks = 1;
-        return false;
-    }
-
-    for (i = 1; i < wqe->blocks; ++i) {
-        memcpy(wqe->raw + i * WQE_BB, sq_block(qp, ci + i), WQE_BB);
-    }
-
-    return (word >> 8 == atomic_load(&qp->obj.number)) &&
-           (((be32toh(wqe->ctrl.opmod_idx_opcode) >> 8) & 0xffff) ==
-            (ci & 0xffff)) &&
-           ((wqe->ctrl.fm_ce_se & WQE_CTRL_RSVD) == 0) &&
-           (((wqe->ctrl.fm_ce_se & WQE_CTRL_CE_MASK) == WQE_CTRL_CE_ERROR) ||
-            ((wqe->ctrl.fm_ce_se & WQE_CTRL_CE_MASK) == WQE_CTRL_CE_ALL)) &&
-           (wqe->ctrl.fm_ce_se >> WQE_CTRL_FM_SHIFT <= WQE_CTRL_FM_MAX);
-}
-
-static bool op_fail(struct nic_op *op, uint8_t syndrome)
-{
-    op->syndrome = syndrome;
-    return false;
-}
-
-/* A WQE of inline data alone: it is gathered in the op, since whoever executes
- * the queue for somebody else has it at hand there */
-static bool op_add_inline(struct nic_op *op, const uint8_t *at, uint32_t len)
-{
-    uint8_t *to = (uint8_t*)op->inline_data + op->len;
-
-    memcpy(to, at, len);
-    op->inl             = true;
-    op->local.proc      = nic_self.id;
-    op->local.n         = 0;
-    op->len            += len;
-    nic_side_add(&op->local, op->inline_data, op->len, op->inline_data);
-    return true;
-}
-
-/* Inline data beside pointers: a piece of the requester's memory like those,
- * namely of its ring, where it may wrap */
-static bool op_add_ring(struct nic_op *op, const struct sq_wqe *wqe, size_t at,
-                        uint32_t len)
-{
-    const struct nic_qp *qp = op->qp;
-    uint64_t size           = (uint64_t)WQE_BB << qp->attr.log_sq_size;
-    uint64_t pos            = ((uint64_t)wqe->index * WQE_BB + at) % size;
-    uint32_t part;
-
-    for (; len > 0; len -= part, pos = 0) {
-        part = (len < size - pos) ? len : size - pos;
-        if (op->local.n == WQE_MAX_SGE) {
-            return op_fail(op, CQE_SYND_LOCAL_QP_OP);
-        }
-        /* its pages may be apart in the fabric, so there is no one place */
-        nic_side_add(&op->local, (char*)qp->attr.sq + pos, part, NULL);
-        op->len += part;
-    }
-
-    return true;
-}
-
-/* Whether data segments of a WQE are of both kinds */
-static bool wqe_is_mixed(const struct sq_wqe *wqe, size_t at)
-{
-    size_t end = wqe->ds * WQE_SEG;
-    bool inl = false, pointers = false;
-
-    while (at < end) {
-        const struct wqe_data *seg = (const void*)(wqe->raw + at);
-        uint32_t count             = be32toh(seg->byte_count);
-
-        if (count & WQE_INLINE) {
-            inl  = true;
-            at  += (4 + (uint64_t)(count & ~WQE_INLINE) + WQE_SEG - 1) /
-                   WQE_SEG * WQE_SEG;
-        } else {
-            pointers = true;
-            at      += sizeof(*seg);
-        }
-    }
-
-    return inl && pointers;
-}
-
-/* Data segments from `at` to the end of the WQE. A pointer's key is checked
- * here: that is local protection, whatever the responder says. */
-static bool op_parse_data(struct nic_op *op, const struct sq_wqe *wqe,
-                          size_t at, uint8_t rights)
-{
-    size_t end = wqe->ds * WQE_SEG;
-    bool mixed = wqe_is_mixed(wqe, at);
-
-    while (at < end) {
-        const struct wqe_data *seg = (const void*)(wqe->raw + at);
-        uint32_t count             = be32toh(seg->byte_count);
-        uint64_t len;
-
-        if (count & WQE_INLINE) {
-            count &= ~WQE_INLINE;
-            /* only data that leaves can be inline */
-            if (!(rights & NIC_LR) || (count > end - at - 4)) {
-                return op_fail(op, CQE_SYND_LOCAL_QP_OP);
-            }
-            if (!(mixed ? op_add_ring(op, wqe, at + 4, count) :
-                          op_add_inline(op, wqe->raw + at + 4, count))) {
-                return false;
-            }
-            at += (4 + count + WQE_SEG - 1) / WQE_SEG * WQE_SEG;
-            continue;
-        }
-
-        len      = (count == 0) ? 1ull << 31 : count;
-        op->len += len;
-        if (op->len > 1ull << op->qp->last.log_msg_max) {
-            return op_fail(op, CQE_SYND_LOCAL_LENGTH);
-        }
-        if (!nic_op_use_key(op, &op->local, be32toh(seg->lkey),
-                            op->qp->attr.pdn, atomic_load(&op->qp->obj.number),
-                            be64toh(seg->addr), len, rights)) {
-            return op_fail(op, CQE_SYND_LOCAL_PROT);
-        }
-        at += sizeof(*seg);
-    }
-
-    return true;
-}
-
-static bool op_parse_raddr(struct nic_op *op, const struct sq_wqe *wqe)
-{
-    const struct wqe_raddr *seg = (const void*)(wqe->raw + WQE_SEG);
-
-    if (wqe->ds < 2) {
-        return op_fail(op, CQE_SYND_LOCAL_QP_OP);
-    }
-
-    op->raddr = be64toh(seg->raddr);
-    op->rkey  = be32toh(seg->rkey);
-    return true;
-}
-
-static bool op_parse_atomic(struct nic_op *op, const struct sq_wqe *wqe)
-{
-    size_t len = ((wqe->opcode == WQE_OP_MASKED_CS) &&
-                  ((op->opmod & 3) != 0)) ? 32 : 16;
-
-    if (!op_parse_raddr(op, wqe) || (wqe->ds * WQE_SEG < 32 + len + 16)) {
-        return op_fail(op, CQE_SYND_LOCAL_QP_OP);
-    }
-
-    memcpy(op->atomic, wqe->raw + 32, len);
-    op->atomic_len = len;
-    return op_parse_data(op, wqe, 32 + len, NIC_LW);
-}
-
-/* A message of a UD QP: the datagram segment, in its long or short form */
-static bool op_parse_ud(struct nic_op *op, const struct sq_wqe *wqe)
-{
-    size_t len = sizeof(op->av);
-
-    memset(&op->av, 0, sizeof(op->av));
-    memcpy(&op->av, wqe->raw + WQE_SEG, WQE_AV_BASE);
-    if (!(be32toh(op->av.dqp) & WQE_AV_EXTENDED)) {
-        len = WQE_AV_BASE;
-    }
-    if (wqe->ds * WQE_SEG < WQE_SEG + len) {
-        return op_fail(op, CQE_SYND_LOCAL_QP_OP);
-    }
-
-    memcpy(&op->av, wqe->raw + WQE_SEG, len);
-    return op_parse_data(op, wqe, WQE_SEG + len, NIC_LR);
-}
-
-static bool op_parse(struct nic_op *op, const struct sq_wqe *wqe)
-{
-    bool ok;
-
-    op->opcode     = wqe->opcode;
-    op->opmod      = be32toh(wqe->ctrl.opmod_idx_opcode) >> 24;
-    op->solicited  = wqe->ctrl.fm_ce_se & WQE_CTRL_SE;
-    op->signalled  = (wqe->ctrl.fm_ce_se & WQE_CTRL_CE_MASK) ==
-                     WQE_CTRL_CE_ALL;
-    op->imm        = wqe->ctrl.imm;
-    op->peer       = NULL;
-    op->inl        = false;
-    op->len        = 0;
-    op->syndrome   = 0;
-    op->flush_peer = 0;
-    op->key_mask   = 0;
-    op->nkeys      = 0;
-    op->local.n    = 0;
-    op->local.proc = atomic_load(&op->qp->obj.claim);
-
-    if ((op->opmod != 0) && (op->opcode != WQE_OP_MASKED_CS) &&
-        (op->opcode != WQE_OP_MASKED_FA)) {
-        return op_fail(op, CQE_SYND_LOCAL_QP_OP);
-    }
-
-    if ((op->qp->attr.type == VHCA_QP_UD) && (op->opcode != WQE_OP_NOP)) {
-        return ((op->opcode == WQE_OP_SEND) ||
-                (op->opcode == WQE_OP_SEND_IMM)) ?
-               op_parse_ud(op, wqe) : op_fail(op, CQE_SYND_LOCAL_QP_OP);
-    }
-
-    switch (op->opcode) {
-    case WQE_OP_NOP:
-        return true;
-    case WQE_OP_SEND:
-    case WQE_OP_SEND_IMM:
-        ok = op_parse_data(op, wqe, WQE_SEG, NIC_LR);
-        break;
-    case WQE_OP_RDMA_WRITE:
-    case WQE_OP_RDMA_WRITE_IMM:
-        ok = op_parse_raddr(op, wqe) &&
-             op_parse_data(op, wqe, 2 * WQE_SEG, NIC_LR);
-        break;
-    case WQE_OP_RDMA_READ:
-        ok = op_parse_raddr(op, wqe) &&
-             op_parse_data(op, wqe, 2 * WQE_SEG, NIC_LW);
-        break;
-    case WQE_OP_ATOMIC_CS:
-    case WQE_OP_ATOMIC_FA:
-    case WQE_OP_MASKED_CS:
-    case WQE_OP_MASKED_FA:
-        ok = op_parse_atomic(op, wqe);
-        break;
-    default:
-        return op_fail(op, CQE_SYND_LOCAL_QP_OP);
-    }
-
-    return ok;
-}
-
 static void sq_count(const struct nic_op *op)
 {
     static const uint8_t by_opcode[0x16] = {
@@ -373,9 +109,9 @@ static void sq_count(const struct nic_op *op)
     }
 }
 
-/* Ends the WQE at ci: its CQE if there is to be one, then the queue moves on. */
+/* Ends the WQE at ci: its CQE if there is to be one, then the queue goes on */
 static void sq_complete(struct nic_qp *qp, uint32_t ci,
-                        const struct sq_wqe *wqe, uint8_t syndrome,
+                        const struct nic_wqe *wqe, uint8_t syndrome,
                         const struct nic_op *op)
 {
     struct nic_cqe cqe = {
@@ -469,7 +205,7 @@ static uint8_t sq_wait(struct nic_qp *qp, enum nic_verdict verdict,
 #define SQ_LOST    (-1)
 #define SQ_REMOVED (-2)
 
-static int sq_hook(const struct nic_qp *qp, const struct sq_wqe *wqe)
+static int sq_hook(const struct nic_qp *qp, const struct nic_wqe *wqe)
 {
     uint32_t stall = atomic_load(&qp->stall);
     uint8_t syndrome;
@@ -497,7 +233,7 @@ static bool sq_step(struct nic_exec *x, struct nic_qp *qp, uint32_t ci,
 {
     enum nic_verdict verdict = NIC_FAILED;
     uint8_t syndrome;
-    struct sq_wqe wqe;
+    struct nic_wqe wqe;
     struct nic_op op;
     bool good;
     int hook;
@@ -506,7 +242,7 @@ static bool sq_step(struct nic_exec *x, struct nic_qp *qp, uint32_t ci,
     op.qp  = qp;
     op.len = 0;
     op.cqe_len = 0;
-    good = sq_fetch(qp, ci, avail, &wqe);
+    good = nic_wqe_fetch(qp, ci, avail, &wqe);
     hook = nic_hooked() ? sq_hook(qp, &wqe) : 0;
     if (hook == SQ_REMOVED) {
         return false;
@@ -514,7 +250,7 @@ static bool sq_step(struct nic_exec *x, struct nic_qp *qp, uint32_t ci,
     if (!good || (hook > 0)) {
         op.syndrome = good ? hook : CQE_SYND_LOCAL_QP_OP;
         op.flush_peer = 0;
-    } else if (op_parse(&op, &wqe)) {
+    } else if (nic_op_decode(&op, &wqe)) {
         verdict = (wqe.opcode == WQE_OP_NOP) ? NIC_DONE :
                   (hook == SQ_LOST) ? NIC_WAIT_RETRY : nic_resp_execute(&op);
     }
@@ -546,9 +282,9 @@ static bool sq_step(struct nic_exec *x, struct nic_qp *qp, uint32_t ci,
 
 static void sq_flush(struct nic_qp *qp, uint32_t ci, uint16_t avail)
 {
-    struct sq_wqe wqe;
+    struct nic_wqe wqe;
 
-    (void)sq_fetch(qp, ci, avail, &wqe);
+    (void)nic_wqe_fetch(qp, ci, avail, &wqe);
     sq_complete(qp, ci, &wqe, CQE_SYND_FLUSHED, NULL);
 }
 
@@ -628,7 +364,7 @@ static void sq_repair(struct nic_qp *qp)
 {
     uint64_t journal = atomic_load(&qp->journal);
     uint32_t ci      = atomic_load(&qp->ci), pi;
-    struct sq_wqe wqe;
+    struct nic_wqe wqe;
     bool valid;
 
     nic_stat_add(NIC_STAT_RECOVERED, 1);
@@ -639,7 +375,7 @@ static void sq_repair(struct nic_qp *qp)
 
     pi = nic_cq_pi(qp->attr.cqn_snd, &valid);
     if (valid && ((int32_t)(pi - (uint32_t)journal) > 0)) {
-        (void)sq_fetch(qp, ci, sq_pi(qp) - ci, &wqe);
+        (void)nic_wqe_fetch(qp, ci, sq_pi(qp) - ci, &wqe);
         atomic_store(&qp->ci, ci + wqe.blocks);
         atomic_store(&qp->stall, NIC_STALL_NONE);
     }

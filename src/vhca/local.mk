@@ -37,6 +37,8 @@ VHCA_NIC_SOURCES = \
     src/vhca/atomic.c \
     src/vhca/cq.c \
     src/vhca/data.c \
+    src/vhca/decode.c \
+    src/vhca/decode.h \
     src/vhca/device.c \
     src/vhca/doorbell.c \
     src/vhca/doorbell.h \

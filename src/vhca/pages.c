@@ -106,8 +106,8 @@ static void xp_remove(struct xpage *entry)
     }
 }
 
-/* Makes part of the fabric's file exist: a full tmpfs must be an error here, not
- * a signal at the first store. Old kernels do not know the advice. */
+/* Makes part of the fabric's file exist: a full tmpfs must be an error here,
+ * not a signal at the first store. Old kernels do not know the advice. */
 bool nic_populate(const volatile void *at, size_t len)
 {
     uintptr_t from = (uintptr_t)at & ~(uintptr_t)(NIC_PAGE - 1);

@@ -40,9 +40,9 @@ bool nic_proc_alive(uint32_t id)
     return nic_who_alive(who) && (atomic_load(&proc->id) == id);
 }
 
-/* Its QPs: hidden, then freed once nobody executes one or answers for it. False:
- * somebody who is stopped may be inside, the rest has to wait for another
- * sweep. */
+/* Its QPs: hidden, then freed once nobody executes one or answers for it.
+ * False: somebody who is stopped may be inside, the rest has to wait for
+ * another sweep. */
 static bool sweep_qps(uint32_t id)
 {
     uint32_t high = atomic_load(&NIC_FAB->hdr.table[NIC_QP].high), i, number;

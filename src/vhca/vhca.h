@@ -45,7 +45,7 @@ struct vhca_fw {
     uint32_t syndrome;
 };
 
-/* ---- the device, as configured by the environment (caps.c: kernel side) ---- */
+/* ---- the device, as the environment wants it (caps.c: kernel side) ---- */
 
 struct vhca_port_cfg {
     bool     roce;            /* VHCA_LINK=roce (default) | ib */
@@ -56,7 +56,8 @@ struct vhca_port_cfg {
     uint8_t  mtu;             /* IB encoding of the active MTU */
 };
 
-/** Port 1 of device `dev` (0..VHCA_MAX_DEVICES-1): the same in every process. */
+/** Port 1 of device `dev` (0..VHCA_MAX_DEVICES-1): the same in every process.
+ *  */
 const struct vhca_port_cfg *vhca_port_cfg(unsigned dev);
 
 /* ---- fabric.c ---- */

@@ -81,9 +81,9 @@ void nic_watch_forget(enum nic_kind kind, const struct nic_obj *obj)
     }
 }
 
-/* What is to be done about a QP? 1: its send queue, 2: receives that were posted
- * to be flushed, in the error state only. Nothing of it is read after whoever
- * destroys it has waited for this (nic_quiesce_qp). */
+/* What is to be done about a QP? 1: its send queue, 2: receives that were
+ * posted to be flushed, in the error state only. Nothing of it is read after
+ * whoever destroys it has waited for this (nic_quiesce_qp). */
 enum { LOOK_SQ = 1, LOOK_RQ = 2 };
 
 static unsigned look_qp_work(struct nic_exec *x, struct nic_qp *qp,

@@ -70,8 +70,8 @@ struct wqe_data {
 #define WQE_INLINE       0x80000000u
 #define WQE_INVALID_LKEY 0x100u     /* ends a receive WQE's list */
 
-/* Datagram segment: whom the message is for. Without WQE_AV_EXTENDED in dqp only
- * the first 16 bytes are there. */
+/* Datagram segment: whom the message is for. Without WQE_AV_EXTENDED in dqp
+ * only the first 16 bytes are there. */
 struct wqe_av {
     uint32_t qkey;
     uint32_t reserved;

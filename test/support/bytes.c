@@ -66,8 +66,8 @@ static size_t head_len(uint64_t pos, size_t len)
     return head < len ? head : len;
 }
 
-/* ThreadSanitizer would be asked for each word. Whoever looks at a buffer does so
- * by memcmp(), which it sees. */
+/* ThreadSanitizer would be asked for each word. Whoever looks at a buffer does
+ * so by memcmp(), which it sees. */
 __attribute__((no_sanitize("thread")))
 void hxt_fill(void *buf, size_t len, uint64_t key, uint64_t pos)
 {

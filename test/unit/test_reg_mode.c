@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Which kind of key a device gets, over a self-test that ends as a test says. */
+/* Which kind of key a device gets, over a self-test that ends as a test says */
 
 #include "mlx5/hx.h"
 

@@ -492,8 +492,8 @@ static void env__own_rules__in_this_process_only(void **state)
     assert_int_equal(hits(), 1);
 }
 
-/* 0, or which step went wrong: in a process of its own, since a device that
- * was taken away does not come back. `once`: told by vhca-stat, not by a WQE. */
+/* 0, or which step went wrong: in a process of its own, since a device that was
+ * taken away does not come back. `once`: told by vhca-stat, not by a WQE. */
 static int lose_device(bool once)
 {
     const struct node_cfg cfg = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /* The self-test of keys over umems on a device: what it finds, what it leaves
- * behind, how long it takes. HIXL_TEST_KEYS=refused: the device refuses them. */
+ * behind, how long it takes. HIXL_TEST_KEYS=refused: it refuses them. */
 
 #include "mlx5/hx.h"
 
