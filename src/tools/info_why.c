@@ -10,7 +10,7 @@
 
 #define WHY(_why, ...) \
     snprintf((_why)->why, sizeof((_why)->why), __VA_ARGS__)
-#define TODO(_why, ...) \
+#define REMEDY(_why, ...) \
     snprintf((_why)->todo, sizeof((_why)->todo), __VA_ARGS__)
 
 /* mlx5's PCI device numbers */
@@ -69,7 +69,7 @@ bool info_part_is_old(uint32_t part)
 void info_why_not_mlx5(struct info_why *why, uint32_t vendor)
 {
     WHY(why, "it is not an mlx5 device (vendor 0x%04x)", vendor);
-    TODO(why, "use a ConnectX-5 or later, or the emulated device:"
+    REMEDY(why, "use a ConnectX-5 or later, or the emulated device:"
          " hixl-run --vhca hixl_info");
 }
 
@@ -78,7 +78,7 @@ void info_why_open(struct info_why *why, const char *node, bool emulated,
 {
     WHY(why, "%s cannot be opened: %s", node, strerror(err));
     if (emulated) {
-        TODO(why, "the emulated device says why in a line that begins with"
+        REMEDY(why, "the emulated device says why in a line that begins with"
              " vhca: (above); a fabric of its own is VHCA_FABRIC=NAME hixl-run"
              " --vhca hixl_info");
         return;
@@ -87,22 +87,22 @@ void info_why_open(struct info_why *why, const char *node, bool emulated,
     switch (err) {
     case EACCES:
     case EPERM:
-        TODO(why, "give your user access to %s: ls -l shows its group, or"
+        REMEDY(why, "give your user access to %s: ls -l shows its group, or"
              " chmod 666 %s as root; in a container, also a device rule"
              " (docker run --device %s)", node, node, node);
         break;
     case ENOENT:
     case ENXIO:
     case ENODEV:
-        TODO(why, "modprobe ib_uverbs as root; in a container, put the device"
+        REMEDY(why, "modprobe ib_uverbs as root; in a container, put the device"
              " in: docker run --device %s", node);
         break;
     case EMFILE:
     case ENFILE:
-        TODO(why, "raise the limit of open files: ulimit -n");
+        REMEDY(why, "raise the limit of open files: ulimit -n");
         break;
     default:
-        TODO(why, "look for what the driver said in dmesg");
+        REMEDY(why, "look for what the driver said in dmesg");
         break;
     }
 }
@@ -113,23 +113,23 @@ void info_why_devx(struct info_why *why, int err)
     switch (err) {
     case EACCES:
     case EPERM:
-        TODO(why, "DevX takes no privilege, so look for what refuses it: a"
+        REMEDY(why, "DevX takes no privilege, so look for what refuses it: a"
              " seccomp filter or a security module of this container");
         break;
     case EOPNOTSUPP:
     case ENOSYS:
     case ENOTTY:
     case EPROTONOSUPPORT:
-        TODO(why, "use a kernel of 4.19 or later with"
+        REMEDY(why, "use a kernel of 4.19 or later with"
              " CONFIG_INFINIBAND_USER_ACCESS=y: this one has no DevX");
         break;
     case EINVAL:
-        TODO(why, "allow user contexts in the firmware (mlxconfig -d DEVICE"
+        REMEDY(why, "allow user contexts in the firmware (mlxconfig -d DEVICE"
              " set UCTX_EN=1, then a reset; for a virtual function, on its"
              " host), or use a kernel of 4.19 or later");
         break;
     default:
-        TODO(why, "look for what the driver said in dmesg");
+        REMEDY(why, "look for what the driver said in dmesg");
         break;
     }
 }
@@ -140,10 +140,10 @@ void info_why_missing(struct info_why *why, uint32_t part, const char *missing)
 
     if (info_part_is_old(part)) {
         WHY(why, "a %s is too old: it lacks %s", name, missing);
-        TODO(why, "use a ConnectX-5 or later");
+        REMEDY(why, "use a ConnectX-5 or later");
     } else {
         WHY(why, "it lacks %s", missing);
-        TODO(why, "update the firmware, and allow what is missing (mlxconfig;"
+        REMEDY(why, "update the firmware, and allow what is missing (mlxconfig;"
              " for a virtual function, on its host)");
     }
 }
@@ -152,10 +152,10 @@ void info_why_no_port(struct info_why *why, bool roce, const char *state)
 {
     WHY(why, "no port is up (%s)", state);
     if (roce) {
-        TODO(why, "ip link set DEV up, of the port's network interface, and"
+        REMEDY(why, "ip link set DEV up, of the port's network interface, and"
              " look at the cable");
     } else {
-        TODO(why, "look at the cable, and that a subnet manager runs (a port"
+        REMEDY(why, "look at the cable, and that a subnet manager runs (a port"
              " that stays in INIT has none): ibstat, sminfo");
     }
 }
@@ -163,7 +163,7 @@ void info_why_no_port(struct info_why *why, bool roce, const char *state)
 void info_why_umem_keys(struct info_why *why, const char *reason)
 {
     WHY(why, "UCX_HIXL_REG=umem, and %s", reason);
-    TODO(why, "unset UCX_HIXL_REG, or set it to mr: then memory is registered"
+    REMEDY(why, "unset UCX_HIXL_REG, or set it to mr: then memory is registered"
          " by ibv_reg_mr");
 }
 
@@ -172,13 +172,13 @@ void info_why_call(struct info_why *why, const char *what, const char *msg,
 {
     WHY(why, "%s: %s", what, (msg[0] != '\0') ? msg : strerror(-ret));
     if ((ret == -ENOMEM) && (memlock != UINT64_MAX)) {
-        TODO(why, "raise the limit of locked memory, which is %llu KiB:"
+        REMEDY(why, "raise the limit of locked memory, which is %llu KiB:"
              " ulimit -l unlimited, or memlock in limits.conf",
              (unsigned long long)(memlock / 1024));
     } else if ((ret == -EMFILE) || (ret == -ENFILE)) {
-        TODO(why, "raise the limit of open files: ulimit -n");
+        REMEDY(why, "raise the limit of open files: ulimit -n");
     } else {
-        TODO(why, "look the message up in docs/troubleshooting.md, and for"
+        REMEDY(why, "look the message up in docs/troubleshooting.md, and for"
              " what the driver said in dmesg");
     }
 }
@@ -187,10 +187,10 @@ void info_why_unlisted(struct info_why *why, bool node)
 {
     WHY(why, "the kernel has it, but libibverbs does not list it");
     if (node) {
-        TODO(why, "install its driver for libibverbs (Debian:"
+        REMEDY(why, "install its driver for libibverbs (Debian:"
              " ibverbs-providers); ibv_devices then shows it");
     } else {
-        TODO(why, "modprobe ib_uverbs as root, since there is no"
+        REMEDY(why, "modprobe ib_uverbs as root, since there is no"
              " /dev/infiniband/uverbs*; in a container, put it in: docker run"
              " --device /dev/infiniband");
     }
@@ -201,9 +201,9 @@ void info_why_none(struct info_why *why, bool pci)
     if (pci) {
         WHY(why, "there is no RDMA device, but a PCI device of the vendor"
             " 0x15b3: its driver is not loaded");
-        TODO(why, "modprobe mlx5_ib as root");
+        REMEDY(why, "modprobe mlx5_ib as root");
     } else {
         WHY(why, "there is no RDMA device: /sys/class/infiniband has none");
-        TODO(why, "hixl-run --vhca hixl_info");
+        REMEDY(why, "hixl-run --vhca hixl_info");
     }
 }

@@ -49,7 +49,7 @@ static struct child children[HXT_MAX_PROCS];
 /* The test is to end now: its processes and its fabric go with it */
 static volatile sig_atomic_t terminated;
 
-static double now(void)
+double hxt_seconds(void)
 {
     struct timespec ts;
 
@@ -436,7 +436,7 @@ void hxt_run(const struct hxt_run *run)
 {
     unsigned seconds = hxt_slower() *
                        (run->deadline != 0 ? run->deadline : DEADLINE_DEFAULT);
-    double deadline  = now() + seconds;
+    double deadline  = hxt_seconds() + seconds;
     unsigned running = run->count, i;
     bool ok = true;
     double left;
@@ -451,7 +451,7 @@ void hxt_run(const struct hxt_run *run)
     }
 
     while (ok && running > 0) {
-        left = deadline - now();
+        left = deadline - hxt_seconds();
         if (left <= 0) {
             printf("%s: not done after %u seconds\n", run->scenario, seconds);
             print_hang(run);

@@ -22,6 +22,9 @@
 
 #define HXT_MAX_PROCS 8
 
+/** For deadlines: of a clock that is never set. */
+double hxt_seconds(void);
+
 /* One process of a scenario, as it sees itself */
 struct hxt_proc {
     unsigned rank;

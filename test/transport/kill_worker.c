@@ -65,14 +65,6 @@ static struct {
     uint8_t            msg[NUM_RECVS][MSG_MAX];
 } me;
 
-static double seconds(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 static void ok(ucs_status_t status, const char *what)
 {
     HXT_CHECK(status == UCS_OK, "%s: %s", what, ucs_status_string(status));
@@ -181,11 +173,11 @@ static void connect_to(struct peer *peer)
     };
     ucs_status_t status;
 
-    if (seconds() < peer->not_before || !read_slot(peer->rank, &slot)) {
+    if (hxt_seconds() < peer->not_before || !read_slot(peer->rank, &slot)) {
         return;
     }
 
-    peer->not_before = seconds() + AGAIN;
+    peer->not_before = hxt_seconds() + AGAIN;
     peer->failed     = false;
     status           = ucp_ep_create(me.worker, &params, &peer->ep);
     if (status != UCS_OK) {
@@ -197,7 +189,7 @@ static void connect_to(struct peer *peer)
     peer->life = slot.life;
     peer->addr = slot.mem_addr + me.rank * PART;
     peer->step = STEP_PUT;
-    peer->well = seconds();
+    peer->well = hxt_seconds();
     peer->sent = 0;
     peer->got  = KILL_GET(me.board->slot[peer->rank].got[me.rank]);
 }
@@ -211,7 +203,7 @@ static void close_peer(struct peer *peer, bool force)
 
     ucp_rkey_destroy(peer->rkey);
     peer->closing = ucp_ep_close_nbx(peer->ep, &param);
-    peer->since   = seconds();
+    peer->since   = hxt_seconds();
     peer->rkey    = NULL;
     if (!UCS_PTR_IS_PTR(peer->closing)) {
         peer->closing = NULL;
@@ -257,7 +249,7 @@ static void post(struct peer *peer)
         peer->sent++;
         break;
     }
-    peer->since = seconds();
+    peer->since = hxt_seconds();
 }
 
 /* What has ended; false: it has not. */
@@ -281,7 +273,7 @@ static void ended(struct peer *peer, ucs_status_t status)
     if (status != UCS_OK) {
         /* the error handler is called now, or will be */
         HXT_CHECK(UCS_STATUS_IS_ERR(status), "%s", ucs_status_string(status));
-        HXT_CHECK(peer->failed || seconds() - peer->well < LATEST,
+        HXT_CHECK(peer->failed || hxt_seconds() - peer->well < LATEST,
                   "operations with process %u (step %u) fail, and its endpoint"
                   " does not: %s", peer->rank, peer->step,
                   ucs_status_string(status));
@@ -291,14 +283,14 @@ static void ended(struct peer *peer, ucs_status_t status)
     if (peer->step == STEP_GET) {
         hxt_verify("get", peer->in, peer->len, peer->key, 0);
     }
-    peer->well = seconds();
+    peer->well = hxt_seconds();
     me.slot->done[peer->rank]++;
     peer->step = (peer->step + 1) % NUM_STEPS;
 }
 
 static void check_time(const struct peer *peer, const char *what)
 {
-    HXT_CHECK(seconds() - peer->since < LATEST,
+    HXT_CHECK(hxt_seconds() - peer->since < LATEST,
               "%s with process %u (step %u, endpoint %s) does not end", what,
               peer->rank, peer->step, peer->failed ? "failed" : "well");
 }

@@ -48,14 +48,6 @@ static struct {
     unsigned     calls;
 } seen;
 
-static double seconds(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
     (void)arg;
@@ -83,7 +75,7 @@ static ucp_ep_h make_ep(const void *address)
 /* Until it ended one way or the other */
 static ucs_status_t within(const char *what, ucs_status_ptr_t request)
 {
-    double end = seconds() + WITHIN;
+    double end = hxt_seconds() + WITHIN;
     ucs_status_t status;
 
     if (!UCS_PTR_IS_PTR(request)) {
@@ -91,7 +83,7 @@ static ucs_status_t within(const char *what, ucs_status_ptr_t request)
     }
 
     while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-        HXT_CHECK(seconds() < end, "%s does not end", what);
+        HXT_CHECK(hxt_seconds() < end, "%s does not end", what);
         hxt_ucp_progress(&u);
     }
     ucp_request_free(request);
@@ -219,9 +211,9 @@ static void one_fault(const struct fault *fault, const void *address)
     HXT_CHECK(UCS_STATUS_IS_ERR(status) || UCS_STATUS_IS_ERR(flush_status),
               "%s: it succeeded", fault->name);
 
-    end = seconds() + WITHIN;
+    end = hxt_seconds() + WITHIN;
     while (seen.calls == 0) {
-        HXT_CHECK(seconds() < end, "%s: nobody was told", fault->name);
+        HXT_CHECK(hxt_seconds() < end, "%s: nobody was told", fault->name);
         hxt_ucp_progress(&u);
     }
     HXT_CHECK(seen.ep == ep, "%s: the wrong endpoint failed", fault->name);
@@ -315,9 +307,9 @@ static void run_peer_ends(struct hxt_proc *proc)
     send   = hxt_ucp_isend(&u, u.ep[VICTIM], buf, BIG, TAG, NULL);
     status = within("a message to the dead", send);
     HXT_CHECK(UCS_STATUS_IS_ERR(status), "sent to the dead");
-    end    = seconds() + WITHIN;
+    end    = hxt_seconds() + WITHIN;
     while (seen.calls == 0) {
-        HXT_CHECK(seconds() < end, "nobody was told");
+        HXT_CHECK(hxt_seconds() < end, "nobody was told");
         hxt_ucp_progress(&u);
     }
     HXT_CHECK(seen.ep == u.ep[VICTIM] && seen.calls == 1, "told %u times",
@@ -330,8 +322,8 @@ static void run_peer_ends(struct hxt_proc *proc)
     if (proc->rank == 0) {
         use(u.ep[BYSTANDER], BYSTANDER, 5);
     }
-    end = seconds() + 1;
-    while (seconds() < end) {
+    end = hxt_seconds() + 1;
+    while (hxt_seconds() < end) {
         hxt_ucp_progress(&u); /* the other one may be at work on us */
     }
     _exit(0);

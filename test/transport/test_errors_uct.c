@@ -71,14 +71,6 @@ static struct hxt_uct_mem read_only; /* the peer must not write it */
 static uct_rkey_bundle_t read_only_rkey;
 static uint64_t read_only_addr;
 
-static double seconds(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 static ucs_status_t on_error(void *arg, uct_ep_h ep, ucs_status_t status)
 {
     (void)arg;
@@ -109,9 +101,9 @@ static void comp_init(struct comp *comp)
 
 #define WAIT_FOR(_cond, ...) \
     do { \
-        double end_ = seconds() + WITHIN; \
+        double end_ = hxt_seconds() + WITHIN; \
         while (!(_cond)) { \
-            HXT_CHECK(seconds() < end_, __VA_ARGS__); \
+            HXT_CHECK(hxt_seconds() < end_, __VA_ARGS__); \
             hxt_uct_progress(&u); \
         } \
     } while (0)
@@ -525,9 +517,9 @@ static void check_dead_peer(struct hxt_proc *proc, bool to_ep)
         _exit(0); /* without a word to anybody */
     }
 
-    end = seconds() + WITHIN;
+    end = hxt_seconds() + WITHIN;
     do {
-        HXT_CHECK(seconds() < end, "nothing was said of the peer's end");
+        HXT_CHECK(hxt_seconds() < end, "nothing was said of the peer's end");
         status = uct_ep_check(u.ep, 0, NULL);
         hxt_uct_progress(&u);
     } while (status == UCS_OK);

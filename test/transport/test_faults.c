@@ -31,19 +31,11 @@ static struct {
     unsigned     calls;
 } seen;
 
-static double seconds(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 #define WAIT_FOR(_cond, ...) \
     do { \
-        double end_ = seconds() + WITHIN; \
+        double end_ = hxt_seconds() + WITHIN; \
         while (!(_cond)) { \
-            HXT_CHECK(seconds() < end_, __VA_ARGS__); \
+            HXT_CHECK(hxt_seconds() < end_, __VA_ARGS__); \
             hxt_uct_progress(&u); \
         } \
     } while (0)
@@ -81,11 +73,11 @@ static ucs_status_t put_short(uct_ep_h ep)
 /* Until all is done, or the endpoint has failed */
 static ucs_status_t flush(uct_ep_h ep)
 {
-    double end = seconds() + WITHIN;
+    double end = hxt_seconds() + WITHIN;
     ucs_status_t status;
 
     do {
-        HXT_CHECK(seconds() < end, "a flush does not end");
+        HXT_CHECK(hxt_seconds() < end, "a flush does not end");
         hxt_uct_progress(&u);
         status = uct_ep_flush(ep, UCT_FLUSH_FLAG_LOCAL, NULL);
     } while (status == UCS_INPROGRESS || status == UCS_ERR_NO_RESOURCE);
@@ -154,7 +146,7 @@ static void put_and_get_back(uint64_t key)
 static void one_fails(uct_ep_h ep, uct_ep_h other, const char *fault,
                       ucs_status_t expected)
 {
-    double begin = seconds();
+    double begin = hxt_seconds();
     ucs_status_t status;
 
     memset(&seen, 0, sizeof(seen));
@@ -165,7 +157,7 @@ static void one_fails(uct_ep_h ep, uct_ep_h other, const char *fault,
     HXT_CHECK(seen.ep == ep, "%s: the wrong endpoint failed", fault);
     HXT_CHECK(seen.status == expected, "%s: %s", fault,
               ucs_status_string(seen.status));
-    HXT_CHECK(seconds() - begin < WITHIN, "%s: too late", fault);
+    HXT_CHECK(hxt_seconds() - begin < WITHIN, "%s: too late", fault);
     fault_set("");
 
     status = put_short(ep);

@@ -36,19 +36,11 @@ static struct {
     unsigned     calls;
 } seen;
 
-static double seconds(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 #define WAIT_FOR(_cond, _progress, ...) \
     do { \
-        double end_ = seconds() + WITHIN; \
+        double end_ = hxt_seconds() + WITHIN; \
         while (!(_cond)) { \
-            HXT_CHECK(seconds() < end_, __VA_ARGS__); \
+            HXT_CHECK(hxt_seconds() < end_, __VA_ARGS__); \
             _progress; \
         } \
     } while (0)

@@ -36,14 +36,6 @@ static const uint64_t TAG = 9;
 /* The longest message of the protocol is shorter, see hixl_cm_proto.c */
 static uint8_t garbage[65536];
 
-static double seconds(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 /* ---- the one with the interface ---- */
 
 /* A socket of this process that listens on TCP; the interface's is the last
@@ -276,9 +268,9 @@ static void run_hostile(struct hxt_proc *proc)
     hxt_barrier(proc);
 
     /* the link that is there takes one, or two that crossed */
-    end = seconds() + WITHIN;
+    end = hxt_seconds() + WITHIN;
     while (proc->rank == 0 && count_sockets() > before + 2) {
-        HXT_CHECK(seconds() < end, "%u sockets, %u before", count_sockets(),
+        HXT_CHECK(hxt_seconds() < end, "%u sockets, %u before", count_sockets(),
                   before);
         hxt_ucp_progress(&u);
     }

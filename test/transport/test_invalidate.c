@@ -38,14 +38,6 @@ static struct {
     unsigned     calls;
 } seen;
 
-static double seconds(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 static ucs_status_t on_error(void *arg, uct_ep_h ep, ucs_status_t status)
 {
     (void)arg;
@@ -86,10 +78,10 @@ static void flush(uct_ep_h ep)
 
 static void fails(uct_ep_h ep, ucs_status_t expected)
 {
-    double end = seconds() + WITHIN;
+    double end = hxt_seconds() + WITHIN;
 
     while (seen.calls == 0) {
-        HXT_CHECK(seconds() < end, "nobody was told");
+        HXT_CHECK(hxt_seconds() < end, "nobody was told");
         hxt_uct_progress(&u);
     }
     HXT_CHECK(seen.ep == ep && seen.status == expected, "%s",

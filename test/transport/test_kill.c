@@ -54,14 +54,6 @@ static const char *const object_names[NUM_OBJECTS] = {
     "objects.pd", "objects.mkey", "objects.umem"
 };
 
-static double seconds(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 static bool is_long(void)
 {
     return getenv("HIXL_TEST_LONG") != NULL;
@@ -166,10 +158,10 @@ static void check_alive(void)
 
 #define WAIT_FOR(_cond, _what) \
     do { \
-        double end_ = seconds() + PATIENCE; \
+        double end_ = hxt_seconds() + PATIENCE; \
         while (!(_cond)) { \
             check_alive(); \
-            if (seconds() > end_) { \
+            if (hxt_seconds() > end_) { \
                 give_up(_what); \
             } \
             poll(NULL, 0, 1); \
@@ -353,7 +345,7 @@ static int teardown(void **state)
 /* All end in good order, and nothing is left anywhere. */
 static void end_well(void)
 {
-    double end = seconds() + PATIENCE;
+    double end = hxt_seconds() + PATIENCE;
     unsigned rank, i;
     int status;
 
@@ -362,7 +354,7 @@ static void end_well(void)
     KILL_SET(board->stop, 1);
     for (rank = 0; rank < KILL_PROCS; rank++) {
         while (waitpid(pids[rank], &status, WNOHANG) != pids[rank]) {
-            if (seconds() > end) {
+            if (hxt_seconds() > end) {
                 give_up("a process does not end");
             }
             poll(NULL, 0, 1);
@@ -442,11 +434,11 @@ static void sigstop__of_one__others_go_on_and_it_comes_back(void **state)
     start_all();
     for (i = 0; i < (is_long() ? 5 : 2); i++) {
         kill(pids[3], SIGSTOP);
-        end = seconds() + (is_long() ? STOP_LONG : STOP);
+        end = hxt_seconds() + (is_long() ? STOP_LONG : STOP);
         do {
             all_turn(3);
             all_move(3);
-        } while (seconds() < end);
+        } while (hxt_seconds() < end);
         kill(pids[3], SIGCONT);
         start_all();
     }

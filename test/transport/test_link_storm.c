@@ -41,14 +41,6 @@ static struct hxt_uct u;
 static struct hxt_rng rng;
 static struct flyer flyers[NUM_EPS];
 
-static double seconds(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 static ucs_status_t on_error(void *arg, uct_ep_h ep, ucs_status_t status)
 {
     (void)arg;
@@ -124,7 +116,7 @@ static void use_steady(uint64_t turn)
 /* Bytes through every endpoint, after all that */
 static void check_all(void)
 {
-    double end = seconds() + WITHIN;
+    double end = hxt_seconds() + WITHIN;
     unsigned i;
 
     for (i = 0; i < NUM_EPS; i++) {
@@ -132,11 +124,11 @@ static void check_all(void)
             flyers[i].ep = hxt_uct_ep_new(&u);
         }
         while (flyers[i].busy && flyers[i].comp.called == 0) {
-            HXT_CHECK(seconds() < end, "a put does not end");
+            HXT_CHECK(hxt_seconds() < end, "a put does not end");
             hxt_uct_progress(&u);
         }
         do {
-            HXT_CHECK(seconds() < end, "an endpoint does not get ready");
+            HXT_CHECK(hxt_seconds() < end, "an endpoint does not get ready");
             hxt_uct_progress(&u);
             put(&flyers[i], i);
         } while (!flyers[i].busy);

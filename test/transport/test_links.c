@@ -25,25 +25,18 @@
 
 static const uint64_t TAG = 5;
 
-static double seconds(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 /* Until the device has so many QPs: closing goes on behind UCP's back. */
 static void wait_qps(struct hxt_ucp *u, uint64_t count)
 {
-    double deadline = seconds() + 20;
+    double deadline = hxt_seconds() + 20;
     uint64_t seen;
 
     if (hxt_foreign()) {
         return;
     }
     while ((seen = hxt_proc_stat(u->proc, "objects.qp")) != count) {
-        HXT_CHECK(seconds() < deadline, "the device has %zu QPs, expected %zu",
+        HXT_CHECK(hxt_seconds() < deadline,
+                  "the device has %zu QPs, expected %zu",
                   seen, count);
         hxt_ucp_progress(u);
     }

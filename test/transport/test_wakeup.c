@@ -25,14 +25,6 @@
 
 static const uint64_t TAG = 7;
 
-static double seconds(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 static double cpu_seconds(void)
 {
     struct rusage usage;
@@ -145,7 +137,7 @@ static void run_idle(struct hxt_proc *proc)
     }
     hxt_barrier_idle(proc);
 
-    begin = seconds();
+    begin = hxt_seconds();
     if (proc->rank == 0) {
         ts.tv_sec  = silence();
         ts.tv_nsec = 0;
@@ -158,8 +150,9 @@ static void run_idle(struct hxt_proc *proc)
         cpu   = cpu_seconds() - cpu;
         limit = hxt_foreign() ? 1 : 1e-3;
         printf("woken %u times in %.3f s, %.0f us of CPU\n", wakes,
-               seconds() - begin, cpu * 1e6);
-        HXT_CHECK(seconds() - begin >= silence() * 0.9, "nothing was waited");
+               hxt_seconds() - begin, cpu * 1e6);
+        HXT_CHECK(hxt_seconds() - begin >= silence() * 0.9,
+                  "nothing was waited");
         HXT_CHECK(cpu < limit, "waiting took %.0f us of CPU", cpu * 1e6);
         HXT_CHECK(wakes < 10, "woken %u times for one message", wakes);
     }
