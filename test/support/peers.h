@@ -22,6 +22,13 @@
 
 #define HXT_MAX_PROCS 8
 
+/* What was last said of an endpoint's failure, for UCT and UCP alike */
+struct hxt_failure {
+    const void *ep;
+    int         status;             /* ucs_status_t */
+    unsigned    calls;
+};
+
 /** For deadlines: of a clock that is never set. */
 double hxt_seconds(void);
 

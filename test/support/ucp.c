@@ -79,6 +79,61 @@ ucp_ep_h hxt_ucp_ep(struct hxt_ucp *u, const void *address)
     return ep;
 }
 
+static void note_failure(void *arg, ucp_ep_h ep, ucs_status_t status)
+{
+    struct hxt_failure *seen = arg;
+
+    seen->ep     = ep;
+    seen->status = status;
+    seen->calls++;
+}
+
+ucp_ep_h hxt_ucp_ep_peer(struct hxt_ucp *u, const void *address,
+                         struct hxt_failure *seen)
+{
+    ucp_ep_params_t params = {
+        .field_mask      = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                           UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                           UCP_EP_PARAM_FIELD_ERR_HANDLER,
+        .address         = address,
+        .err_mode        = UCP_ERR_HANDLING_MODE_PEER,
+        .err_handler.cb  = note_failure,
+        .err_handler.arg = seen
+    };
+    ucp_ep_h ep;
+
+    OK(ucp_ep_create(u->worker, &params, &ep), "ucp_ep_create");
+    return ep;
+}
+
+ucs_status_t hxt_ucp_within(struct hxt_ucp *u, double limit, const char *what,
+                            ucs_status_ptr_t request)
+{
+    double end = hxt_seconds() + limit;
+    ucs_status_t status;
+
+    if (!UCS_PTR_IS_PTR(request)) {
+        return UCS_PTR_STATUS(request);
+    }
+
+    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
+        HXT_CHECK(hxt_seconds() < end, "%s does not end", what);
+        hxt_ucp_progress(u);
+    }
+    ucp_request_free(request);
+    return status;
+}
+
+void hxt_ucp_ep_force_close(struct hxt_ucp *u, ucp_ep_h ep, double limit)
+{
+    ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+        .flags        = UCP_EP_CLOSE_FLAG_FORCE
+    };
+
+    (void)hxt_ucp_within(u, limit, "closing", ucp_ep_close_nbx(ep, &param));
+}
+
 void hxt_ucp_ep_close(struct hxt_ucp *u, ucp_ep_h ep)
 {
     ucp_request_param_t param = { .op_attr_mask = 0 };

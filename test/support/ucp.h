@@ -40,10 +40,19 @@ void hxt_ucp_close(struct hxt_ucp *u);
 struct hxt_blob *hxt_ucp_gather_addresses(struct hxt_ucp *u);
 ucp_ep_h hxt_ucp_ep(struct hxt_ucp *u, const void *address);
 void hxt_ucp_ep_close(struct hxt_ucp *u, ucp_ep_h ep);
+/** In error mode PEER; its failure is noted in *seen. */
+ucp_ep_h hxt_ucp_ep_peer(struct hxt_ucp *u, const void *address,
+                         struct hxt_failure *seen);
+/** Closes it whatever is outstanding; dies unless that is done within so many
+ *  seconds. */
+void hxt_ucp_ep_force_close(struct hxt_ucp *u, ucp_ep_h ep, double limit);
 
 void hxt_ucp_progress(struct hxt_ucp *u);
 /** Until it is complete; frees it. NULL and a status pass through. */
 ucs_status_t hxt_ucp_wait(struct hxt_ucp *u, ucs_status_ptr_t request);
+/** As hxt_ucp_wait(), but dies after so many seconds. */
+ucs_status_t hxt_ucp_within(struct hxt_ucp *u, double limit, const char *what,
+                            ucs_status_ptr_t request);
 /** Waits and dies unless it succeeded. */
 void hxt_ucp_ok(struct hxt_ucp *u, const char *what, ucs_status_ptr_t request);
 void hxt_ucp_flush(struct hxt_ucp *u, ucp_ep_h ep);

@@ -27,6 +27,16 @@ void hxt_uct_on_error(uct_error_handler_t func, void *arg)
     on_error.arg  = arg;
 }
 
+ucs_status_t hxt_uct_note_failure(void *arg, uct_ep_h ep, ucs_status_t status)
+{
+    struct hxt_failure *seen = arg;
+
+    seen->ep     = ep;
+    seen->status = status;
+    seen->calls++;
+    return UCS_OK;
+}
+
 static void progress_cb(void *arg)
 {
     hxt_uct_progress(arg);

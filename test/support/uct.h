@@ -38,6 +38,8 @@ struct hxt_uct {
 /** Who is told of an endpoint's failure, of interfaces opened from now on;
  *  nobody: UCX logs it as an error. */
 void hxt_uct_on_error(uct_error_handler_t func, void *arg);
+/** Such a func: notes it in the struct hxt_failure that is its arg. */
+ucs_status_t hxt_uct_note_failure(void *arg, uct_ep_h ep, ucs_status_t status);
 
 /** Interface of the transport "hixl" (or HIXL_TEST_TLS), memory of `len`
  *  bytes, and an endpoint to the other process: to its interface, or to the

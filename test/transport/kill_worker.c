@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define PART      (256ul << 10) /* of each memory, for each writer */
 #define MSG_MAX   4096ul

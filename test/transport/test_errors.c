@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -41,64 +40,7 @@ static ucp_mem_h memhs[NUM_MEMORIES];
 /* Everybody's memories: where, and the packed key behind it */
 static struct hxt_blob *exposed[NUM_MEMORIES];
 
-/* What was last said of an endpoint's failure */
-static struct {
-    ucp_ep_h     ep;
-    ucs_status_t status;
-    unsigned     calls;
-} seen;
-
-static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
-{
-    (void)arg;
-    seen.ep     = ep;
-    seen.status = status;
-    seen.calls++;
-}
-
-static ucp_ep_h make_ep(const void *address)
-{
-    ucp_ep_params_t params = {
-        .field_mask      = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
-                           UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                           UCP_EP_PARAM_FIELD_ERR_HANDLER,
-        .address         = address,
-        .err_mode        = UCP_ERR_HANDLING_MODE_PEER,
-        .err_handler.cb  = on_error
-    };
-    ucp_ep_h ep;
-
-    HXT_CHECK(ucp_ep_create(u.worker, &params, &ep) == UCS_OK, "ep_create");
-    return ep;
-}
-
-/* Until it ended one way or the other */
-static ucs_status_t within(const char *what, ucs_status_ptr_t request)
-{
-    double end = hxt_seconds() + WITHIN;
-    ucs_status_t status;
-
-    if (!UCS_PTR_IS_PTR(request)) {
-        return UCS_PTR_STATUS(request);
-    }
-
-    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-        HXT_CHECK(hxt_seconds() < end, "%s does not end", what);
-        hxt_ucp_progress(&u);
-    }
-    ucp_request_free(request);
-    return status;
-}
-
-static void close_failed(ucp_ep_h ep)
-{
-    ucp_request_param_t param = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
-        .flags        = UCP_EP_CLOSE_FLAG_FORCE
-    };
-
-    (void)within("closing", ucp_ep_close_nbx(ep, &param));
-}
+static struct hxt_failure seen;
 
 static struct hxt_blob *expose(void *addr, ucp_mem_h memh)
 {
@@ -157,13 +99,16 @@ static void use(ucp_ep_h ep, unsigned rank, uint64_t key)
 
     hxt_fill(out, sizeof(out), key, 0);
     memset(in, 0, sizeof(in));
-    status = within("a put", ucp_put_nbx(ep, out, sizeof(out), remote.addr,
-                                         remote.rkey, &param));
+    status = hxt_ucp_within(&u, WITHIN, "a put",
+                            ucp_put_nbx(ep, out, sizeof(out), remote.addr,
+                                        remote.rkey, &param));
     HXT_CHECK(status == UCS_OK, "put: %s", ucs_status_string(status));
-    status = within("a flush", ucp_ep_flush_nbx(ep, &param));
+    status = hxt_ucp_within(&u, WITHIN, "a flush",
+                            ucp_ep_flush_nbx(ep, &param));
     HXT_CHECK(status == UCS_OK, "flush: %s", ucs_status_string(status));
-    status = within("a get", ucp_get_nbx(ep, in, sizeof(in), remote.addr,
-                                         remote.rkey, &param));
+    status = hxt_ucp_within(&u, WITHIN, "a get",
+                            ucp_get_nbx(ep, in, sizeof(in), remote.addr,
+                                        remote.rkey, &param));
     HXT_CHECK(status == UCS_OK, "get: %s", ucs_status_string(status));
     hxt_verify("get", in, sizeof(in), key, 0);
     ucp_rkey_destroy(remote.rkey);
@@ -193,7 +138,7 @@ static void one_fault(const struct fault *fault, const void *address)
 {
     static uint8_t buf[MEM_LEN];
     ucp_request_param_t param = { .op_attr_mask = 0 };
-    ucp_ep_h ep               = make_ep(address);
+    ucp_ep_h ep               = hxt_ucp_ep_peer(&u, address, &seen);
     struct hxt_remote remote  = unpack(ep, fault->memory, VICTIM);
     uint64_t addr             = remote.addr +
                                 (fault->past_end ? MEM_LEN - 4 : 0);
@@ -206,8 +151,9 @@ static void one_fault(const struct fault *fault, const void *address)
     request = fault->is_get ?
               ucp_get_nbx(ep, buf, fault->len, addr, remote.rkey, &param) :
               ucp_put_nbx(ep, buf, fault->len, addr, remote.rkey, &param);
-    flush_status = within("a flush", ucp_ep_flush_nbx(ep, &param));
-    status       = within(fault->name, request);
+    flush_status = hxt_ucp_within(&u, WITHIN, "a flush",
+                                  ucp_ep_flush_nbx(ep, &param));
+    status       = hxt_ucp_within(&u, WITHIN, fault->name, request);
     HXT_CHECK(UCS_STATUS_IS_ERR(status) || UCS_STATUS_IS_ERR(flush_status),
               "%s: it succeeded", fault->name);
 
@@ -223,12 +169,13 @@ static void one_fault(const struct fault *fault, const void *address)
     /* to the same process, over the same interface; to another one */
     use(u.ep[VICTIM], VICTIM, 2);
     use(u.ep[BYSTANDER], BYSTANDER, 3);
-    status = within("a post", ucp_put_nbx(ep, buf, 8, addr, remote.rkey,
-                                          &param));
+    status = hxt_ucp_within(&u, WITHIN, "a post",
+                            ucp_put_nbx(ep, buf, 8, addr, remote.rkey,
+                                        &param));
     HXT_CHECK(UCS_STATUS_IS_ERR(status), "%s: a put on a failed endpoint: %s",
               fault->name, ucs_status_string(status));
     ucp_rkey_destroy(remote.rkey);
-    close_failed(ep);
+    hxt_ucp_ep_force_close(&u, ep, WITHIN);
     HXT_CHECK(seen.calls == 1, "%s: told %u times", fault->name, seen.calls);
 }
 
@@ -241,7 +188,7 @@ static void run_faults(struct hxt_proc *proc)
     hxt_ucp_open(&u, proc, UCP_FEATURE_RMA);
     addresses = hxt_ucp_gather_addresses(&u);
     for (i = 0; proc->rank == 0 && i < proc->count; i++) {
-        u.ep[i] = i == 0 ? NULL : make_ep(addresses[i].data);
+        u.ep[i] = i == 0 ? NULL : hxt_ucp_ep_peer(&u, addresses[i].data, &seen);
     }
     expose_memories();
 
@@ -290,7 +237,8 @@ static void run_peer_ends(struct hxt_proc *proc)
     hxt_ucp_open(&u, proc, UCP_FEATURE_RMA | UCP_FEATURE_TAG);
     addresses = hxt_ucp_gather_addresses(&u);
     for (rank = 0; rank < proc->count; rank++) {
-        u.ep[rank] = rank == proc->rank ? NULL : make_ep(addresses[rank].data);
+        u.ep[rank] = rank == proc->rank ? NULL :
+                     hxt_ucp_ep_peer(&u, addresses[rank].data, &seen);
     }
     free(addresses);
     expose_memories();
@@ -305,7 +253,7 @@ static void run_peer_ends(struct hxt_proc *proc)
     memset(&seen, 0, sizeof(seen));
     recv   = hxt_ucp_irecv(&u, buf, BIG, TAG, NULL);
     send   = hxt_ucp_isend(&u, u.ep[VICTIM], buf, BIG, TAG, NULL);
-    status = within("a message to the dead", send);
+    status = hxt_ucp_within(&u, WITHIN, "a message to the dead", send);
     HXT_CHECK(UCS_STATUS_IS_ERR(status), "sent to the dead");
     end    = hxt_seconds() + WITHIN;
     while (seen.calls == 0) {
@@ -315,10 +263,10 @@ static void run_peer_ends(struct hxt_proc *proc)
     HXT_CHECK(seen.ep == u.ep[VICTIM] && seen.calls == 1, "told %u times",
               seen.calls);
     ucp_request_cancel(u.worker, recv);
-    status = within("a cancelled receive", recv);
+    status = hxt_ucp_within(&u, WITHIN, "a cancelled receive", recv);
     HXT_CHECK(status == UCS_ERR_CANCELED, "cancel: %s",
               ucs_status_string(status));
-    close_failed(u.ep[VICTIM]);
+    hxt_ucp_ep_force_close(&u, u.ep[VICTIM], WITHIN);
     if (proc->rank == 0) {
         use(u.ep[BYSTANDER], BYSTANDER, 5);
     }
@@ -348,7 +296,7 @@ static void run_rendezvous(struct hxt_proc *proc)
 
     hxt_ucp_open(&u, proc, UCP_FEATURE_TAG);
     addresses   = hxt_ucp_gather_addresses(&u);
-    u.ep[other] = make_ep(addresses[other].data);
+    u.ep[other] = hxt_ucp_ep_peer(&u, addresses[other].data, &seen);
     free(addresses);
     for (i = 0; i < 5; i++) {
         hxt_fill(out, BIG, proc->rank, i);

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <cmocka.h>
 
 #define MEM_LEN (1ul << 20)
@@ -24,12 +23,7 @@
 
 static struct hxt_uct u;
 
-/* What was last said of an endpoint's failure */
-static struct {
-    uct_ep_h     ep;
-    ucs_status_t status;
-    unsigned     calls;
-} seen;
+static struct hxt_failure seen;
 
 #define WAIT_FOR(_cond, ...) \
     do { \
@@ -39,15 +33,6 @@ static struct {
             hxt_uct_progress(&u); \
         } \
     } while (0)
-
-static ucs_status_t on_error(void *arg, uct_ep_h ep, ucs_status_t status)
-{
-    (void)arg;
-    seen.ep     = ep;
-    seen.status = status;
-    seen.calls++;
-    return UCS_OK;
-}
 
 static void fault_set(const char *rules)
 {
@@ -95,7 +80,7 @@ static void use(uct_ep_h ep)
 
 static void begin(struct hxt_proc *proc)
 {
-    hxt_uct_on_error(on_error, NULL);
+    hxt_uct_on_error(hxt_uct_note_failure, &seen);
     hxt_uct_open(&u, proc, MEM_LEN, false);
     memset(&seen, 0, sizeof(seen));
     use(u.ep); /* at both ends: from here on no queue pair is in the making */

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -30,11 +29,7 @@ static struct hxt_uct u;
 static uct_ep_h second;
 static struct hxt_ucp p;
 
-static struct {
-    const void  *ep;
-    ucs_status_t status;
-    unsigned     calls;
-} seen;
+static struct hxt_failure seen;
 
 #define WAIT_FOR(_cond, _progress, ...) \
     do { \
@@ -56,15 +51,6 @@ static void device_set(const char *what, unsigned nth)
     snprintf(command + len, sizeof(command) - len, (nth != 0) ? ",nth=%u'" :
              "'", nth);
     HXT_CHECK(system(command) == 0, "%s", command);
-}
-
-static ucs_status_t on_uct_error(void *arg, uct_ep_h ep, ucs_status_t status)
-{
-    (void)arg;
-    seen.ep     = ep;
-    seen.status = status;
-    seen.calls++;
-    return UCS_OK;
 }
 
 /* ---- UCT: with operations outstanding, and one more endpoint ---- */
@@ -183,7 +169,7 @@ static void find_out(void)
 
 static void run_uct(struct hxt_proc *proc)
 {
-    hxt_uct_on_error(on_uct_error, NULL);
+    hxt_uct_on_error(hxt_uct_note_failure, &seen);
     hxt_uct_open(&u, proc, MEM_LEN, false);
     use(u.ep);
     hxt_barrier(proc);
@@ -219,7 +205,7 @@ static void device_gone__uct__all_fails_and_all_ends(void **state)
 
 static void run_port(struct hxt_proc *proc)
 {
-    hxt_uct_on_error(on_uct_error, NULL);
+    hxt_uct_on_error(hxt_uct_note_failure, &seen);
     hxt_uct_open(&u, proc, MEM_LEN, false);
     use(u.ep);
     hxt_barrier(proc);
@@ -246,52 +232,10 @@ static void port_down__told_and_goes_on(void **state)
 
 /* ---- UCP, error mode PEER ---- */
 
-static void on_ucp_error(void *arg, ucp_ep_h ep, ucs_status_t status)
-{
-    (void)arg;
-    seen.ep     = ep;
-    seen.status = status;
-    seen.calls++;
-}
-
-static ucp_ep_h make_ep(const void *address)
-{
-    ucp_ep_params_t params = {
-        .field_mask      = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
-                           UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                           UCP_EP_PARAM_FIELD_ERR_HANDLER,
-        .address         = address,
-        .err_mode        = UCP_ERR_HANDLING_MODE_PEER,
-        .err_handler.cb  = on_ucp_error
-    };
-    ucp_ep_h ep;
-
-    HXT_CHECK(ucp_ep_create(p.worker, &params, &ep) == UCS_OK, "ep_create");
-    return ep;
-}
-
-static ucs_status_t within(const char *what, ucs_status_ptr_t request)
-{
-    ucs_status_t status;
-
-    if (!UCS_PTR_IS_PTR(request)) {
-        return UCS_PTR_STATUS(request);
-    }
-
-    WAIT_FOR((status = ucp_request_check_status(request)) != UCS_INPROGRESS,
-             hxt_ucp_progress(&p), "%s does not end", what);
-    ucp_request_free(request);
-    return status;
-}
-
 /* Sends that nobody receives: each waits for the other side, by rendezvous or
  * for its acknowledgement. */
 static void run_ucp(struct hxt_proc *proc)
 {
-    ucp_request_param_t force = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
-        .flags        = UCP_EP_CLOSE_FLAG_FORCE
-    };
     void *buf = hxt_alloc(MEM_LEN);
     ucs_status_ptr_t send, receive;
     struct hxt_blob *addresses;
@@ -300,7 +244,7 @@ static void run_ucp(struct hxt_proc *proc)
 
     hxt_ucp_open(&p, proc, HXT_UCP_FEATURES);
     addresses = hxt_ucp_gather_addresses(&p);
-    ep        = make_ep(addresses[1 - proc->rank].data);
+    ep        = hxt_ucp_ep_peer(&p, addresses[1 - proc->rank].data, &seen);
     receive   = hxt_ucp_irecv(&p, buf, 8, 1, NULL);
     hxt_ucp_ok(&p, "first send", hxt_ucp_isend(&p, ep, "letters", 8, 1, NULL));
     hxt_ucp_ok(&p, "first receive", receive);
@@ -310,23 +254,23 @@ static void run_ucp(struct hxt_proc *proc)
         send = hxt_ucp_isend(&p, ep, buf, MEM_LEN, 2, NULL);
         HXT_CHECK(UCS_PTR_IS_PTR(send), "a send that is done already");
         device_set("fatal", 0);
-        status = within("a send", send);
+        status = hxt_ucp_within(&p, WITHIN, "a send", send);
         HXT_CHECK(UCS_STATUS_IS_ERR(status), "a send was done");
         WAIT_FOR(seen.calls != 0, hxt_ucp_progress(&p), "nobody was told");
-        status = within("another send",
-                        hxt_ucp_isend(&p, ep, buf, 8, 3, NULL));
+        status = hxt_ucp_within(&p, WITHIN, "another send",
+                                hxt_ucp_isend(&p, ep, buf, 8, 3, NULL));
         HXT_CHECK(UCS_STATUS_IS_ERR(status), "another send was done");
     }
     if (proc->rank == 0) {
-        (void)within("closing", ucp_ep_close_nbx(ep, &force));
+        hxt_ucp_ep_force_close(&p, ep, WITHIN);
     }
     hxt_barrier(proc);
     if (proc->rank == 1) {
         /* its end of the link tells, at the latest when it is used */
-        status = within("a send to it",
-                        hxt_ucp_isend(&p, ep, buf, MEM_LEN, 4, NULL));
+        status = hxt_ucp_within(&p, WITHIN, "a send to it",
+                                hxt_ucp_isend(&p, ep, buf, MEM_LEN, 4, NULL));
         HXT_CHECK(UCS_STATUS_IS_ERR(status), "a send to it was done");
-        (void)within("closing", ucp_ep_close_nbx(ep, &force));
+        hxt_ucp_ep_force_close(&p, ep, WITHIN);
     }
     HXT_CHECK(seen.calls == 1 && seen.ep == ep, "told %u times", seen.calls);
     free(addresses);

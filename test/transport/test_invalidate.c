@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 
 #define MEM_LEN 65536ul
@@ -32,24 +31,11 @@ ucs_status_t uct_ep_invalidate(uct_ep_h ep, unsigned flags);
 
 static struct hxt_uct u;
 
-static struct {
-    uct_ep_h     ep;
-    ucs_status_t status;
-    unsigned     calls;
-} seen;
-
-static ucs_status_t on_error(void *arg, uct_ep_h ep, ucs_status_t status)
-{
-    (void)arg;
-    seen.ep     = ep;
-    seen.status = status;
-    seen.calls++;
-    return UCS_OK;
-}
+static struct hxt_failure seen;
 
 static void begin(struct hxt_proc *proc)
 {
-    hxt_uct_on_error(on_error, NULL);
+    hxt_uct_on_error(hxt_uct_note_failure, &seen);
     hxt_uct_open(&u, proc, MEM_LEN, false);
 }
 
