@@ -76,7 +76,8 @@ static struct nic_mkey *mkey_mine(uint32_t owner, uint32_t index)
     return ((key != NULL) && nic_obj_mine(&key->obj, owner)) ? key : NULL;
 }
 
-/* When this returns nobody moves bytes with the key any more. */
+/* When this returns nobody moves bytes with the key any more, but a process
+ * that was stopped in the middle of it: see the limits in docs/vhca.md. */
 bool vhca_mkey_destroy(uint32_t owner, uint32_t index, struct vhca_fw *fw)
 {
     struct nic_mkey *key = mkey_mine(owner, index);
@@ -94,7 +95,7 @@ bool vhca_mkey_destroy(uint32_t owner, uint32_t index, struct vhca_fw *fw)
     return true;
 }
 
-/* Meanwhile nobody finds it; what moves bytes with it is waited for. */
+/* Meanwhile nobody finds it; who moves bytes with it is waited for, as above */
 bool vhca_mkey_modify(uint32_t index, const struct vhca_mkey_attr *attr,
                       struct vhca_fw *fw)
 {

@@ -64,8 +64,8 @@ run() {
     return $rc
 }
 
-# Where MRs take the place of umems' keys: no such key was given out; and if that
-# is so because the device refuses them, each process has said it, once.
+# Where MRs take the place of umems' keys: no such key was given out; and if
+# that is so because the device refuses them, each process has said it, once.
 registered_as_told() {
     local log count
 
@@ -247,8 +247,9 @@ for test in "${ucp_cases[@]}"; do
     done
 done
 
-# Blocked instead of polling: UCX waits at the descriptors of the interfaces. Not
-# for puts and gets: their target looks at its memory, and no write wakes it.
+# Blocked instead of polling: UCX waits at the descriptors of the interfaces.
+# Not for puts and gets: with those ucx_perftest does not end, nor does its get
+# over UCX's posix.
 check_sleep() {
     check_ucp "$@" && expect doorbell.arm -gt 0
 }
